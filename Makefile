@@ -1,0 +1,61 @@
+# Every target sets up .venv by itself; python3 with venv and pip is all it needs.
+
+PYTHON ?= python3
+JOBS ?= 2
+
+PY := .venv/bin/python
+READY := .venv/.ready
+COVERED := .cache/covered.txt
+CODE := $(wildcard src tests tools bench)
+
+# The requirements that a passing test must cover; `make requirements` fails without.
+PROMISED := S1 S2 S3 S4 S14.1
+
+# Tests start many interpreters, and each would compile accord anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help test test-long check format bench requirements demo clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+test: $(READY) ## all tests but the long ones
+	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS)
+
+test-long: $(READY) ## all tests, the long ones too
+	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m ''
+
+check: $(READY) ## formatting, lint, types, direction of imports
+	@$(PY) -m ruff format --check --quiet $(CODE) || { echo 'run: make format'; exit 1; }
+	@$(PY) -m ruff check --quiet $(CODE)
+	@$(PY) -m mypy --no-error-summary $(CODE)
+	@$(PY) -m pytest -q tests/test_imports.py
+
+format: $(READY) ## format the code, sort the imports
+	@$(PY) -m ruff check --quiet --select I --fix $(CODE)
+	@$(PY) -m ruff format --quiet $(CODE)
+
+bench: $(READY) ## measure
+	@test -f bench/run.py || { echo 'there are no benchmarks yet'; exit 1; }
+	@$(PY) bench/run.py
+
+requirements: $(READY) ## what the last `make test` proved of docs/requirements.md
+	@$(PY) tools/requirements.py $(COVERED) --promised $(PROMISED)
+
+demo: $(READY) ## show what accord does
+	@$(PY) -m accord.demo
+
+clean: ## remove everything that make made
+	@rm -rf .venv .cache .hypothesis build dist src/*.egg-info
+	@find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# setuptools goes in first and builds accord from there, so that constraints.txt holds for it too.
+$(READY): pyproject.toml constraints.txt
+	@echo 'setting up .venv'
+	@$(PYTHON) -m venv --clear .venv
+	@$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt setuptools
+	@$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]'
+	@$(PY) -m compileall -q .venv/lib
+	@touch $@

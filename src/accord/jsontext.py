@@ -1,0 +1,120 @@
+"""JSON text without the `json` package, whose imports cost more than a whole durable send."""
+
+from _json import encode_basestring, make_encoder, make_scanner
+
+from accord import errors
+
+MAX_BYTES = 1_310_720  # what one commit may hold
+MAX_DEPTH = 64
+
+_INFINITE = float("inf")
+
+
+def dumps(value: object) -> str:
+    """`value` as compact JSON."""
+    try:
+        return "".join(_encoder(value, 0))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise errors.InvalidJson(reason=str(error)) from None
+
+
+def loads(text: str | bytes) -> object:
+    """The value of `text`, refusing what other readers would read otherwise or could not store."""
+    if len(text) > MAX_BYTES:
+        raise errors.InvalidJson(reason=f"{len(text)} bytes, more than {MAX_BYTES}")
+    if isinstance(text, bytes):
+        text = _decode(text)
+    _check_depth(text)
+    text = text.strip(" \t\r\n")
+    value, end = _scan(text)
+    if end != len(text):
+        raise errors.InvalidJson(reason=f"something follows the value at character {end}")
+    if "\\u" in text:
+        _check_surrogates(value)
+    return value
+
+
+def _scan(text: str) -> tuple[object, int]:
+    try:
+        return _scanner(text, 0)
+    except SystemError:
+        # The scanner takes its exception from a module that only `json` loads.
+        import json.decoder  # noqa: F401
+
+        return _scan(text)
+    except StopIteration as stop:
+        raise errors.InvalidJson(reason=f"a value is missing at character {stop.value}") from None
+    except (ValueError, RecursionError) as error:
+        raise errors.InvalidJson(reason=str(error)) from None
+
+
+def _decode(text: bytes) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise errors.InvalidJson(reason=f"byte {error.start} is not UTF-8") from None
+
+
+def _check_depth(text: str) -> None:
+    """Refuse deep nesting before the scanner recurses into it; brackets inside strings only make it stricter."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    depth = 0
+    quoted = escaped = False
+    for letter in text:
+        if quoted:
+            quoted = escaped or letter != '"'
+            escaped = letter == "\\" and not escaped
+        elif letter == '"':
+            quoted = True
+        elif letter in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise errors.InvalidJson(reason=f"nested deeper than {MAX_DEPTH}")
+        elif letter in "]}":
+            depth -= 1
+
+
+def _check_surrogates(value: object) -> None:
+    """An escape can name half a character, which could be neither stored nor printed."""
+    try:
+        dumps(value).encode()
+    except UnicodeEncodeError:
+        raise errors.InvalidJson(reason="half a surrogate pair") from None
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an object names a key twice")
+    return found
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in (_INFINITE, -_INFINITE):
+        raise ValueError(f"{digits} is too large")
+    return number
+
+
+def _refuse(word: str) -> object:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _unknown(value: object) -> object:
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+class _Rules:
+    """What `make_scanner` asks for."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = staticmethod(_object)
+    parse_float = staticmethod(_finite)
+    parse_int = int
+    parse_constant = staticmethod(_refuse)
+
+
+_scanner = make_scanner(_Rules())  # type: ignore[arg-type]
+_encoder = make_encoder(None, _unknown, encode_basestring, None, ":", ",", False, False, False)

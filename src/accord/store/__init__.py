@@ -1,0 +1,1 @@
+"""The store: one contract (contract.py), the one way to change it (transaction.py), and engines."""

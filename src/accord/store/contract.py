@@ -1,0 +1,394 @@
+"""What an engine is.
+
+Data are items in collections: `(collection, id)` holds a value, bytes that no engine reads, and the revision
+of the commit that wrote it. Every commit that writes has a revision, one growing number for the whole store.
+An engine gives snapshots, commits and watches, as below, and gets every service of accord for it.
+
+Nothing here imports anything: a command that sends one message pays for every import.
+"""
+
+import os
+
+from accord import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Protocol, Self
+else:
+    Protocol = object
+
+# Limits of one commit, the same on every engine (etcd's own are 128 operations and 1.5 MiB).
+MAX_WRITES = 50
+MAX_CHECKS = 100
+MAX_BYTES = 1_310_720
+
+MAX_PARTS = 8  # of a collection's name
+MAX_PART = 100  # bytes of one part, or of an id
+NUMBER_DIGITS = 16  # of the id that an append gives
+
+MAX_PAGE = 1_000  # items that one list returns at most
+KEPT_REVISIONS = 100_000  # how far back a watch may start, at least
+TRIM_EVERY = 1_000  # the writer of each such revision forgets what is older
+
+LOCK_WAIT_S = 30.0
+
+# Collections under this first part hold what people open in an editor: an engine that keeps files keeps
+# each value as a file of its own, byte for byte, and takes edits by hand for commits.
+PLAIN = "doc"
+
+_ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
+_DIGITS = frozenset("0123456789")
+
+
+class Moved(Exception):
+    """A snapshot can no longer answer as of its revision: take a new one."""
+
+
+class Conflict(Exception):
+    """A check of a commit failed, and nothing was written: read again."""
+
+
+class Value:
+    """A record that is equal by its fields and not changed once made."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"{type(self).__name__}({fields})"
+
+    def _fields(self) -> tuple[object, ...]:
+        return tuple([getattr(self, name) for name in self.__slots__])
+
+
+class Item(Value):
+    __slots__ = ("id", "revision", "value")
+
+    def __init__(self, id: str, value: bytes, revision: int) -> None:
+        self.id = id
+        self.value = value
+        self.revision = revision  # of the commit that wrote it
+
+
+class Head(Value):
+    __slots__ = ("last", "revision")
+
+    def __init__(self, revision: int, last: int) -> None:
+        self.revision = revision  # of the last commit that touched the collection; 0: never touched
+        self.last = last  # the last number an append gave; 0: none
+
+
+class Change(Value):
+    __slots__ = ("keys", "revision")
+
+    def __init__(self, revision: int, keys: tuple[tuple[str, str], ...]) -> None:
+        self.revision = revision
+        self.keys = keys  # (collection, id) of what was put, appended or deleted
+
+
+class Committed(Value):
+    __slots__ = ("numbers", "revision")
+
+    def __init__(self, revision: int, numbers: tuple[int, ...]) -> None:
+        self.revision = revision
+        self.numbers = numbers  # one for each append of the commit, in their order
+
+
+class Instant(Value):
+    """A moment on the store's clock. Moments of another era, such as before a restart, are over."""
+
+    __slots__ = ("era", "seconds")
+
+    def __init__(self, era: str, seconds: float) -> None:
+        self.era = era
+        self.seconds = seconds
+
+    def plus(self, seconds: float) -> "Instant":
+        return Instant(self.era, self.seconds + seconds)
+
+    def is_over(self, now: "Instant") -> bool:
+        return self.era != now.era or self.seconds <= now.seconds
+
+
+class Number(Value):
+    """The number that the n-th append of a commit will get, for the writes that follow it.
+
+    As an id it becomes 16 digits, inside a value the plain decimal number.
+    """
+
+    __slots__ = ("append",)
+
+    def __init__(self, append: int) -> None:
+        self.append = append  # 0 for the commit's first append
+
+
+class ItemIs(Value):
+    """Holds while the item has this revision; 0: while there is none."""
+
+    __slots__ = ("collection", "id", "revision")
+
+    def __init__(self, collection: str, id: str, revision: int) -> None:
+        self.collection = collection
+        self.id = id
+        self.revision = revision
+
+
+class CollectionIs(Value):
+    """Holds while no commit touched the collection since this revision."""
+
+    __slots__ = ("collection", "revision")
+
+    def __init__(self, collection: str, revision: int) -> None:
+        self.collection = collection
+        self.revision = revision
+
+
+class Put(Value):
+    __slots__ = ("collection", "id", "value")
+
+    def __init__(self, collection: str, id: "str | Number", value: "bytes | Template") -> None:
+        self.collection = collection
+        self.id = id
+        self.value = value
+
+
+class Delete(Value):
+    """Deleting what is not there is no error, and a change of the collection like any other."""
+
+    __slots__ = ("collection", "id")
+
+    def __init__(self, collection: str, id: "str | Number") -> None:
+        self.collection = collection
+        self.id = id
+
+
+class Append(Value):
+    """Put under the collection's next number: 1, 2, 3 ... dense, in commit order, never used again."""
+
+    __slots__ = ("collection", "value")
+
+    def __init__(self, collection: str, value: "bytes | Template") -> None:
+        self.collection = collection
+        self.value = value
+
+
+if TYPE_CHECKING:
+    Template = tuple[bytes | Number, ...]  # pieces of a value, joined once the numbers are known
+    Check = ItemIs | CollectionIs
+    Write = Put | Delete | Append
+    Content = tuple[str, int, Iterable[Item]]  # a collection, its last number, its items in order
+
+
+class Snapshot(Protocol):
+    """Reads as of one revision; a read that cannot be answered so raises `Moved`."""
+
+    epoch: str  # a random name of this store's history: revisions of two epochs do not compare
+    revision: int
+
+    def __enter__(self) -> "Self": ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def get(self, collection: str, id: str) -> Item | None: ...
+
+    def list(self, collection: str, after: str = "", limit: int = 100, reverse: bool = False) -> "Sequence[Item]":
+        """Up to `limit` items in the order of their ids, beyond `after` ("": from the first or, reversed, the last)."""
+        ...
+
+    def head(self, collection: str) -> Head: ...
+
+    def collections(self, prefix: str = "", after: str = "", limit: int = 100) -> "Sequence[str]":
+        """Names, in order, of the collections ever written to, emptied ones too."""
+        ...
+
+
+class Watch(Protocol):
+    revision: int  # every change up to this one was given out or matched no prefix
+
+    def __enter__(self) -> "Self": ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def next(self, timeout_s: float) -> Change | None:
+        """The next change, in order and each once; None when there was none in time, or after `close`."""
+        ...
+
+    def close(self) -> None:
+        """End the watch; a `next` that waits in another thread returns None."""
+        ...
+
+
+class Ledger(Protocol):
+    """Where transactions run: a store, or what its `exclusive()` gives."""
+
+    def snapshot(self) -> Snapshot: ...
+
+    def commit(
+        self,
+        checks: "Sequence[Check]",
+        writes: "Sequence[Write]",
+        snapshot: Snapshot | None = None,
+        timeout_s: float = LOCK_WAIT_S,
+    ) -> Committed:
+        """All of `writes` or nothing; `Conflict` when a check fails. Returns when they are durable.
+
+        `snapshot` is where the checks' revisions were read. It is over then; as long as nothing was
+        committed after it, the engine need not look at the checks.
+        """
+        ...
+
+    def now(self) -> Instant: ...
+
+    def sync(self) -> None:
+        """Return when everything that a snapshot can show is durable."""
+        ...
+
+
+class Store(Ledger, Protocol):
+    """An engine, opened. Threads may share it; a process that forks may not use it in the child."""
+
+    durability: str  # what a commit survives: "power" (a power cut), "process" (kill -9), "none"
+
+    def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> Watch:
+        """Changes after revision `since` in collections whose names start with one of `prefixes`.
+
+        `HistoryGone` when they are no longer kept, or when the store's epoch is not `epoch` (unless "").
+        """
+        ...
+
+    def load(self, contents: "Iterable[Content]") -> None:
+        """Fill an empty store, as its revision 1. A load cut short leaves the store empty, or to be loaded again."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Exclusive(Protocol):
+    """An engine with a write lock has this too."""
+
+    def exclusive(self, timeout_s: float = LOCK_WAIT_S) -> "Batch":
+        """Hold the write lock: what is committed inside becomes one durable commit when the block is left."""
+        ...
+
+
+class Batch(Ledger, Protocol):
+    """Nothing committed in it may be acknowledged before the block is left without an error."""
+
+    def __enter__(self) -> "Self": ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+
+def new_epoch() -> str:
+    return os.urandom(8).hex()
+
+
+def number_id(number: int) -> str:
+    return f"{number:016d}"
+
+
+def is_number(id: str) -> bool:
+    return len(id) == NUMBER_DIGITS and _DIGITS.issuperset(id)
+
+
+def check_collection(collection: str) -> None:
+    parts = collection.split("/")
+    if len(parts) > MAX_PARTS or not all(_is_part(part) for part in parts):
+        raise errors.InvalidKey(key=collection, kind="collection")
+
+
+def check_id(id: str) -> None:
+    if not _is_part(id):
+        raise errors.InvalidKey(key=id, kind="id")
+
+
+def check_commit(checks: "Sequence[Check]", writes: "Sequence[Write]") -> None:
+    """Refuse a commit over the limits, or one that names what no engine can store."""
+    _check_count("writes", MAX_WRITES, len(writes))
+    _check_count("checks", MAX_CHECKS, len(checks))
+    appends = 0
+    size = 0
+    for write in writes:
+        check_collection(write.collection)
+        if isinstance(write, Append):
+            appends += 1
+        elif isinstance(write.id, str):
+            check_id(write.id)
+        else:
+            _check_number(write.id, appends)
+        if not isinstance(write, Delete):
+            size += _value_size(write.value, appends - isinstance(write, Append))
+    _check_count("bytes", MAX_BYTES, size)
+
+
+def check_page(limit: int) -> None:
+    if not 1 <= limit <= MAX_PAGE:
+        raise ValueError(f"a page has 1 to {MAX_PAGE} items, not {limit}")
+
+
+def assign_numbers(writes: "Sequence[Write]", last_of: "Callable[[str], int]") -> "tuple[list[int], dict[str, int]]":
+    """Number the appends: their numbers in order, and the last number now of each collection asked for."""
+    lasts: dict[str, int] = {}
+    numbers = []
+    for write in writes:
+        collection = write.collection
+        if isinstance(write, Append):
+            number = lasts.get(collection) or last_of(collection)
+            lasts[collection] = number + 1
+            numbers.append(number + 1)
+        elif isinstance(write.id, str) and is_number(write.id):
+            if collection not in lasts:
+                lasts[collection] = last_of(collection)
+            # Else a later append would meet an item under its number.
+            if int(write.id) > lasts[collection]:
+                raise errors.InvalidKey(key=write.id, kind="number that an append gave")
+    return numbers, lasts
+
+
+def resolve(writes: "Sequence[Write]", numbers: "Sequence[int]") -> "Iterator[tuple[str, str, bytes | None]]":
+    """The writes as (collection, id, value), None for a delete, now that the appends' numbers are known."""
+    given = iter(numbers)
+    for write in writes:
+        id = number_id(next(given)) if isinstance(write, Append) else write.id
+        if isinstance(id, Number):
+            id = number_id(numbers[id.append])
+        if isinstance(write, Delete):
+            yield write.collection, id, None
+        elif isinstance(write.value, bytes):
+            yield write.collection, id, write.value
+        else:
+            yield write.collection, id, fill(write.value, numbers)
+
+
+def fill(template: "Template", numbers: "Sequence[int]") -> bytes:
+    return b"".join([piece if isinstance(piece, bytes) else b"%d" % numbers[piece.append] for piece in template])
+
+
+def _is_part(text: str) -> bool:
+    return 0 < len(text) <= MAX_PART and _ALPHABET.issuperset(text)
+
+
+def _check_count(what: str, most: int, found: int) -> None:
+    if found > most:
+        raise errors.CommitTooLarge(what=what, most=most, found=found)
+
+
+def _check_number(number: Number, appends: int) -> None:
+    if not 0 <= number.append < appends:
+        raise ValueError(f"{number!r} names no earlier append of this commit")
+
+
+def _value_size(value: "bytes | Template", appends: int) -> int:
+    if isinstance(value, bytes):
+        return len(value)
+    for piece in value:
+        if isinstance(piece, Number):
+            _check_number(piece, appends)
+    return sum(NUMBER_DIGITS if isinstance(piece, Number) else len(piece) for piece in value)

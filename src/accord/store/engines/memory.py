@@ -1,0 +1,260 @@
+"""Data in this process: `memory:` is a store of its own, `memory:NAME` the one of that name in this process."""
+
+import _thread
+import os
+from bisect import bisect_left, bisect_right, insort
+
+from accord import errors, platform
+from accord.store.contract import (
+    KEPT_REVISIONS,
+    LOCK_WAIT_S,
+    TRIM_EVERY,
+    Change,
+    CollectionIs,
+    Committed,
+    Conflict,
+    Head,
+    Instant,
+    Item,
+    Moved,
+    assign_numbers,
+    check_commit,
+    check_page,
+    new_epoch,
+    resolve,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from accord.store.contract import Check, Content, Snapshot, Store, Write
+
+_NEVER = Head(0, 0)
+_named: "dict[str, _Data]" = {}
+
+
+def open_store(place: str) -> "Store":
+    if not place:
+        return Memory(_Data(), place)
+    return Memory(_named.setdefault(place, _Data()), place)
+
+
+class _Data:
+    """What stores of one name share; whoever touches it holds `lock`."""
+
+    def __init__(self) -> None:
+        self.lock = _thread.allocate_lock()
+        self.epoch = new_epoch()
+        self.revision = 0
+        self.heads: dict[str, Head] = {}
+        self.items: dict[str, dict[str, Item]] = {}
+        self.ids: dict[str, list[str]] = {}  # of each collection, in order
+        self.changes: list[Change] = []
+        self.floor = 0  # the newest revision whose change is forgotten
+        self.bells: list[_thread.LockType] = []  # of those who watch
+
+
+class Memory:
+    """An optimistic engine: snapshots hold no lock, and `exclusive` does not exist."""
+
+    durability = "none"
+
+    def __init__(self, data: _Data, name: str) -> None:
+        self._data = data
+        self._path = f"memory:{name}"
+        self._pid = os.getpid()
+        self._closed = False
+
+    def snapshot(self) -> "_Snapshot":
+        return _Snapshot(self._usable())
+
+    def commit(
+        self,
+        checks: "Sequence[Check]",
+        writes: "Sequence[Write]",
+        snapshot: "Snapshot | None" = None,
+        timeout_s: float = LOCK_WAIT_S,
+    ) -> Committed:
+        check_commit(checks, writes)
+        data = self._usable()
+        with data.lock:
+            if not all(_holds(data, check) for check in checks):
+                raise Conflict
+            if not writes:
+                return Committed(data.revision, ())
+            numbers, lasts = assign_numbers(writes, lambda collection: data.heads.get(collection, _NEVER).last)
+            _apply(data, list(resolve(writes, numbers)), lasts)
+            for bell in data.bells:
+                _ring(bell)
+            return Committed(data.revision, tuple(numbers))
+
+    def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> "_Watch":
+        return _Watch(self._usable(), tuple(prefixes), since, epoch)
+
+    def now(self) -> Instant:
+        return Instant(platform.boot_id(), platform.boot_seconds())
+
+    def sync(self) -> None:
+        self._usable()
+
+    def load(self, contents: "Iterable[Content]") -> None:
+        data = self._usable()
+        with data.lock:
+            if data.revision:
+                raise errors.StoreNotEmpty(path=self._path)
+            heads, items = {}, {}
+            for collection, last, found in contents:
+                heads[collection] = Head(1, last)
+                items[collection] = {item.id: Item(item.id, item.value, 1) for item in found}
+            data.heads, data.items = heads, items
+            data.ids = {collection: sorted(found) for collection, found in items.items()}
+            data.revision = data.floor = 1
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _usable(self) -> _Data:
+        if self._closed:
+            raise errors.StoreClosed(path=self._path)
+        if os.getpid() != self._pid:
+            raise errors.StoreForked(path=self._path, opened_by=self._pid, used_by=os.getpid())
+        return self._data
+
+
+class _Snapshot:
+    def __init__(self, data: _Data) -> None:
+        self._data = data
+        with data.lock:
+            self.epoch = data.epoch
+            self.revision = data.revision
+
+    def __enter__(self) -> "_Snapshot":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def get(self, collection: str, id: str) -> Item | None:
+        data = self._data
+        with data.lock:
+            item = data.items.get(collection, {}).get(id)
+            if item is None:
+                self._unmoved(collection)  # it may have been deleted since
+            elif item.revision > self.revision:
+                raise Moved
+            return item
+
+    def list(self, collection: str, after: str = "", limit: int = 100, reverse: bool = False) -> "Sequence[Item]":
+        check_page(limit)
+        data = self._data
+        with data.lock:
+            self._unmoved(collection)
+            ids = data.ids.get(collection, [])
+            items = data.items.get(collection, {})
+            if reverse:
+                end = bisect_left(ids, after) if after else len(ids)
+                page = ids[max(0, end - limit) : end][::-1]
+            else:
+                start = bisect_right(ids, after)
+                page = ids[start : start + limit]
+            return [items[id] for id in page]
+
+    def head(self, collection: str) -> Head:
+        with self._data.lock:
+            return self._unmoved(collection)
+
+    def collections(self, prefix: str = "", after: str = "", limit: int = 100) -> "Sequence[str]":
+        check_page(limit)
+        data = self._data
+        with data.lock:
+            if data.revision != self.revision:
+                raise Moved
+            return sorted(name for name in data.heads if name.startswith(prefix) and name > after)[:limit]
+
+    def _unmoved(self, collection: str) -> Head:
+        head = self._data.heads.get(collection, _NEVER)
+        if head.revision > self.revision:
+            raise Moved
+        return head
+
+
+class _Watch:
+    def __init__(self, data: _Data, prefixes: tuple[str, ...], since: int, epoch: str) -> None:
+        self.revision = since
+        self._data = data
+        self._prefixes = prefixes
+        self._closed = False
+        self._bell = _thread.allocate_lock()
+        with data.lock:
+            if (epoch and epoch != data.epoch) or since < data.floor:
+                raise errors.HistoryGone(since=since, oldest=data.floor)
+            data.bells.append(self._bell)
+
+    def __enter__(self) -> "_Watch":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def next(self, timeout_s: float) -> Change | None:
+        deadline = platform.boot_seconds() + timeout_s
+        while not self._closed:
+            change = self._look()
+            if change is not None:
+                return change
+            if not self._bell.acquire(True, max(0.0, deadline - platform.boot_seconds())):
+                return None
+        return None
+
+    def close(self) -> None:
+        with self._data.lock:
+            self._closed = True
+            if self._bell in self._data.bells:
+                self._data.bells.remove(self._bell)
+        _ring(self._bell)
+
+    def _look(self) -> Change | None:
+        data = self._data
+        with data.lock:
+            if self.revision < data.floor:
+                raise errors.HistoryGone(since=self.revision, oldest=data.floor)
+            for change in data.changes[max(0, self.revision - data.floor) :]:
+                self.revision = change.revision
+                keys = tuple(key for key in change.keys if key[0].startswith(self._prefixes))
+                if keys:
+                    return Change(change.revision, keys)
+        return None
+
+
+def _holds(data: _Data, check: "Check") -> bool:
+    if isinstance(check, CollectionIs):
+        return data.heads.get(check.collection, _NEVER).revision == check.revision
+    item = data.items.get(check.collection, {}).get(check.id)
+    return (item.revision if item else 0) == check.revision
+
+
+def _apply(data: _Data, writes: list[tuple[str, str, bytes | None]], lasts: dict[str, int]) -> None:
+    data.revision += 1
+    for collection, id, value in writes:
+        items = data.items.setdefault(collection, {})
+        ids = data.ids.setdefault(collection, [])
+        if value is not None:
+            if id not in items:
+                insort(ids, id)
+            items[id] = Item(id, value, data.revision)
+        elif items.pop(id, None):
+            del ids[bisect_left(ids, id)]
+        last = lasts.get(collection, data.heads.get(collection, _NEVER).last)
+        data.heads[collection] = Head(data.revision, last)
+    data.changes.append(Change(data.revision, tuple(dict.fromkeys((write[0], write[1]) for write in writes))))
+    if data.revision % TRIM_EVERY == 0:
+        keep = data.changes[-KEPT_REVISIONS:]
+        data.floor += len(data.changes) - len(keep)
+        data.changes = keep
+
+
+def _ring(bell: "_thread.LockType") -> None:
+    """Let the one who waits on the bell go on; a bell that was rung stays so until it is heard."""
+    bell.acquire(False)
+    bell.release()

@@ -1,0 +1,1 @@
+"""What the engines on a local file system share: folders, the lock, the bell."""

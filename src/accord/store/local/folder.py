@@ -1,0 +1,79 @@
+"""Private folders and files: 0700 and 0600 whatever the umask, and errors that name the path and the cure."""
+
+import errno
+import os
+
+from accord import errors
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def make_folder(path: str) -> None:
+    """Make `path`, and what is missing above it, for this user alone; one that is there already stays as it is."""
+    try:
+        _make_folder(path)
+        # As root, or on a network, only a try tells whether a folder may be written.
+        if not os.access(path, os.R_OK | os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    except OSError as error:
+        raise refusal(error, path) from None
+
+
+def open_private(path: str, flags: int = os.O_RDWR | os.O_CREAT) -> int:
+    """Open a file that nobody else may read; a file made here is 0600."""
+    flags |= os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        try:
+            return os.open(path, flags & ~os.O_CREAT)
+        except FileNotFoundError:
+            if not flags & os.O_CREAT:
+                raise
+        fd = os.open(path, flags, 0o600)
+        os.fchmod(fd, 0o600)  # a umask of 0777 would have taken the owner's bits too
+        return fd
+    except OSError as error:
+        raise refusal(error, path) from None
+
+
+def flush_folder(path: str) -> None:
+    """Make the names in a folder durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def refusal(error: OSError, path: str) -> errors.AccordError:
+    """What a failed system call on the store means to a person."""
+    if error.errno in _FULL:
+        return errors.StorageFull(path=path)
+    if error.errno == errno.EIO:
+        return errors.StorageFailing(path=path, reason=error.strerror)
+    path = os.fsdecode(error.filename or path)
+    return errors.DataDirError(path=path, errno=error.errno, reason=_reason(error, path))
+
+
+def _make_folder(path: str) -> None:
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise NotADirectoryError(errno.ENOTDIR, "it is not a folder", path) from None
+        return
+    except FileNotFoundError:
+        _make_folder(os.path.dirname(path))
+        os.mkdir(path, 0o700)
+    os.chmod(path, 0o700)
+
+
+def _reason(error: OSError, path: str) -> str:
+    if error.errno == errno.ENOTDIR:
+        return "it, or something above it, is not a folder"
+    if error.errno == errno.EROFS:
+        return "it is on a read-only file system"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "this user may not write there"
+    if error.errno == errno.ELOOP:
+        return "it is a symbolic link"
+    return error.strerror or str(error)

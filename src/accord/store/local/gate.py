@@ -1,0 +1,120 @@
+"""A fair lock between processes with a deadline: `flock`, which the kernel frees when its holder dies.
+
+Each gate has one descriptor, behind a lock of the process: two threads on one descriptor would both hold a
+flock. The file holds the pid of the last holder, for the message of those who waited in vain, and a mark.
+"""
+
+import _thread
+import fcntl
+import os
+import time
+
+from accord import errors
+from accord.store.local import folder
+
+_PID_BYTES = 16
+_MARK_AT = _PID_BYTES
+
+
+class Gate:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._inside = _thread.allocate_lock()  # held with the gate by one thread of this process
+        self._fd = folder.open_private(path)
+        self._waiter: _Waiter | None = None
+        self._name = b"%-*d" % (_PID_BYTES, os.getpid())
+
+    def acquire(self, timeout_s: float) -> bool:
+        """Go in, alone; whether others were inside meanwhile."""
+        deadline = time.monotonic() + timeout_s
+        if not self._inside.acquire(True, max(0.0, timeout_s)):
+            raise self._timeout(timeout_s)
+        try:
+            waited = not self._try()
+            if waited:
+                self._wait(deadline, timeout_s)
+            _write(self._fd, self._name, 0)
+            return waited
+        except BaseException:
+            self._inside.release()
+            raise
+
+    def release(self) -> None:
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        self._inside.release()
+
+    def mark(self, on: bool) -> None:
+        """Leave a word to the holders after this one, in whatever process, until the machine restarts."""
+        os.pwrite(self._fd, b"!" if on else b".", _MARK_AT)
+
+    def marked(self) -> bool:
+        return os.pread(self._fd, 1, _MARK_AT) == b"!"
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _try(self) -> bool:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _wait(self, deadline: float, timeout_s: float) -> None:
+        # flock knows no deadline: another thread blocks in it, and this one waits for that thread.
+        if self._waiter is None:
+            self._waiter = _Waiter()
+        if not self._waiter.wait(self._fd, deadline - time.monotonic()):
+            # The descriptor goes with that thread, which gives the gate back should it ever get it.
+            self._waiter = None
+            error = self._timeout(timeout_s)
+            self._fd = folder.open_private(self._path)
+            raise error
+
+    def _timeout(self, timeout_s: float) -> errors.LockTimeout:
+        pid = os.pread(self._fd, _PID_BYTES, 0).decode("ascii", "replace").strip()
+        holder = f"process {pid}" if pid else "another process"
+        return errors.LockTimeout(path=self._path, timeout_seconds=timeout_s, holder=holder, pid=int(pid or 0))
+
+
+class _Waiter:
+    """A thread that blocks in flock. It is kept for the next wait: starting one costs more than a short wait."""
+
+    def __init__(self) -> None:
+        self._asked = _thread.allocate_lock()
+        self._asked.acquire()
+        self._done = _thread.allocate_lock()
+        self._done.acquire()
+        self._verdict = _thread.allocate_lock()  # guards the two below
+        self._got = False
+        self._abandoned = False
+        self._fd = -1
+        _thread.start_new_thread(self._serve, ())
+
+    def wait(self, fd: int, timeout_s: float) -> bool:
+        """Whether the lock was got in time; if not, this waiter and `fd` are not to be used again."""
+        self._fd = fd
+        self._got = False
+        self._asked.release()
+        self._done.acquire(True, max(0.0, timeout_s))
+        with self._verdict:
+            self._abandoned = not self._got
+            return self._got
+
+    def _serve(self) -> None:
+        while True:
+            self._asked.acquire()
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            with self._verdict:
+                if self._abandoned:
+                    os.close(self._fd)
+                    return
+                self._got = True
+            self._done.release()
+
+
+def _write(fd: int, data: bytes, at: int) -> None:
+    try:
+        os.pwrite(fd, data, at)
+    except OSError:
+        pass  # the name of the holder is a courtesy, and a full disk no reason to fail

@@ -1,0 +1,100 @@
+"""The watch of the engines that ring a bell."""
+
+import time
+
+from accord import errors
+from accord.store.contract import Change
+from accord.store.local.bell import Ear
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol
+
+    from accord.store.local.bell import Bell
+
+    class Source(Protocol):
+        def changes(self, since: int) -> "Log": ...
+
+        def sync(self) -> None: ...
+
+
+class Log:
+    """A page of the change log."""
+
+    __slots__ = ("changes", "epoch", "floor", "revision")
+
+    def __init__(self, epoch: str, floor: int, revision: int, changes: list[Change]) -> None:
+        self.epoch = epoch
+        self.floor = floor  # the newest revision whose change is forgotten
+        self.revision = revision  # the newest one, or the page's last if there are more
+        self.changes = changes
+
+
+class FileWatch:
+    """Gives out what is durable only, so that a revision a subscriber keeps is never taken back."""
+
+    def __init__(self, source: "Source", bell: "Bell", prefixes: "Sequence[str]", since: int, epoch: str) -> None:
+        self.revision = since
+        self._source = source
+        self._bell = bell
+        self._prefixes = tuple(prefixes)
+        self._ready: list[Change] = []  # newest first
+        self._closed = False
+        self._ear = Ear(bell)
+        try:
+            log = source.changes(since)
+            self._epoch = epoch or log.epoch
+            self._check(log)
+        except BaseException:
+            self._ear.close()
+            raise
+
+    def __enter__(self) -> "FileWatch":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+        self._ear.close()
+
+    def next(self, timeout_s: float) -> Change | None:
+        deadline = time.monotonic() + timeout_s
+        rung = True
+        while not self._closed:
+            if not self._ready:
+                self._look(even_unrung=not rung)
+            if self._ready:
+                change = self._ready.pop()
+                self.revision = change.revision
+                return change
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 and not rung:
+                return None
+            rung = left_s > 0 and self._ear.wait(left_s)
+        return None
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._ear.wake()
+
+    def _look(self, even_unrung: bool) -> None:
+        """Take in what is new. A writer that died before it rang leaves commits for the look made anyway."""
+        log = self._source.changes(self.revision)
+        self._check(log)
+        durable = self._bell.heard(self._epoch)
+        if even_unrung and log.revision > durable:
+            self._source.sync()
+            durable = log.revision
+        for change in log.changes:
+            if change.revision <= durable:
+                keys = tuple(key for key in change.keys if key[0].startswith(self._prefixes))
+                if keys:
+                    self._ready.append(Change(change.revision, keys))
+        self._ready.reverse()
+        if not self._ready:
+            self.revision = max(self.revision, min(log.revision, durable))
+
+    def _check(self, log: Log) -> None:
+        if log.epoch != self._epoch or self.revision < log.floor or self.revision > log.revision:
+            raise errors.HistoryGone(since=self.revision, oldest=log.floor)

@@ -1,0 +1,250 @@
+"""The one way services change anything: `transact(store, work)`."""
+
+import time
+from os import urandom
+
+from accord import errors, jsontext
+from accord.store import names
+from accord.store.contract import (
+    MAX_PAGE,
+    Append,
+    CollectionIs,
+    Conflict,
+    Delete,
+    Head,
+    Item,
+    ItemIs,
+    Moved,
+    Number,
+    Put,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar
+
+    from accord.store.contract import Batch, Check, Committed, Instant, Ledger, Snapshot, Store, Template, Write
+
+    T = TypeVar("T")
+
+REQUESTS = "requests"
+REQUEST_KEPT_S = 7 * 24 * 3600.0
+TIMEOUT_S = 30.0
+
+_FIRST_PAUSE_S = 0.001
+_LONGEST_PAUSE_S = 0.1
+
+
+class Transaction:
+    """What a work reads and writes. Writes are buffered: a work that raises leaves nothing to undo."""
+
+    def __init__(self, ledger: "Ledger", snapshot: "Snapshot") -> None:
+        self._ledger = ledger
+        self._snapshot = snapshot
+        self._items_read: dict[tuple[str, str], int] = {}
+        self._heads_read: dict[str, int] = {}
+        self._writes: list[Write] = []
+        self._buffer: dict[str, dict[str, bytes | Template | None]] = {}
+        self._appends = 0
+
+    def get(self, collection: str, id: str, check: bool = True) -> Item | None:
+        """The item; one that this transaction wrote has revision 0. `check=False`: it may change unnoticed."""
+        buffered = self._buffer.get(collection)
+        if buffered is not None and id in buffered:
+            return _buffered_item(id, buffered[id])
+        item = self._snapshot.get(collection, id)
+        if check:
+            self._items_read[collection, id] = 0 if item is None else item.revision
+        return item
+
+    def list(
+        self, collection: str, after: str = "", limit: int = 100, reverse: bool = False, check: bool = True
+    ) -> "Sequence[Item]":
+        """A page, with this transaction's own puts and deletes; what it appended has no number yet."""
+        if check:
+            self.head(collection)
+        buffered = self._buffer.get(collection)
+        if not buffered:
+            return self._snapshot.list(collection, after, limit, reverse)
+        return self._merged_page(buffered, collection, after, limit, reverse)
+
+    def head(self, collection: str, check: bool = True) -> Head:
+        """The collection's revision and last number, as before this transaction."""
+        head = self._snapshot.head(collection)
+        if check:
+            self._heads_read[collection] = head.revision
+        return head
+
+    def collections(self, prefix: str = "", after: str = "", limit: int = 100) -> "Sequence[str]":
+        """Names of collections. Never checked: check what you read in them."""
+        return self._snapshot.collections(prefix, after, limit)
+
+    def put(self, collection: str, id: str | Number, value: "bytes | Template") -> None:
+        if isinstance(id, str):
+            self._buffer.setdefault(collection, {})[id] = value
+        self._writes.append(Put(collection, id, value))
+
+    def delete(self, collection: str, id: str) -> None:
+        self._buffer.setdefault(collection, {})[id] = None
+        self._writes.append(Delete(collection, id))
+
+    def append(self, collection: str, value: "bytes | Template") -> Number:
+        """The number is known after the commit; until then it may be an id, a piece of a value, or a result."""
+        self._writes.append(Append(collection, value))
+        self._appends += 1
+        return Number(self._appends - 1)
+
+    def now(self) -> "Instant":
+        return self._ledger.now()
+
+    @property
+    def has_writes(self) -> bool:
+        return bool(self._writes)
+
+    def commit(self, timeout_s: float) -> "Committed | None":
+        """Commit what was written; None when that is nothing, since the snapshot was consistent by itself."""
+        if not self._writes:
+            return None
+        checks: list[Check] = [ItemIs(*key, revision) for key, revision in self._items_read.items()]
+        checks += [CollectionIs(collection, revision) for collection, revision in self._heads_read.items()]
+        return self._ledger.commit(checks, self._writes, self._snapshot, timeout_s)
+
+    def _merged_page(
+        self, buffered: "dict[str, bytes | Template | None]", collection: str, after: str, limit: int, reverse: bool
+    ) -> "Sequence[Item]":
+        # Each buffered delete can hide one stored item, so this many stored items fill the page.
+        wanted = min(limit + len(buffered), MAX_PAGE)
+        stored = self._snapshot.list(collection, after, wanted, reverse)
+        merged = {item.id: item for item in stored if item.id not in buffered}
+        # Beyond a full page of stored items lies what only the next page can place.
+        end = stored[-1].id if len(stored) == wanted else ""
+        for id, value in buffered.items():
+            item = _buffered_item(id, value)
+            if item is not None and _is_between(id, after, end, reverse):
+                merged[id] = item
+        return [merged[id] for id in sorted(merged, reverse=reverse)][:limit]
+
+
+class Request:
+    """A caller's own name for one change, so that asking again does not do it again."""
+
+    __slots__ = ("collection", "fingerprint", "id", "key")
+
+    def __init__(self, key: str, params: bytes) -> None:
+        from _blake2 import blake2b
+
+        self.key = key
+        self.collection, self.id = names.to_key(REQUESTS, key)
+        self.fingerprint = blake2b(params, digest_size=16).hexdigest()
+
+    def find(self, tx: Transaction) -> "list[object] | None":
+        """The answer given before, in a list of its own since it may be None; None: not asked before."""
+        item = tx.get(self.collection, self.id)
+        if item is None:
+            return None
+        record: Any = jsontext.loads(item.value)
+        if record["expires_at"] <= time.time():
+            return None
+        if record["params"] != self.fingerprint:
+            raise errors.IdReused(key=self.key)
+        return [record["result"]]
+
+    def keep(self, tx: Transaction, result: object) -> None:
+        expires_at = time.time() + REQUEST_KEPT_S
+        start = f'{{"params":"{self.fingerprint}","expires_at":{expires_at:.0f},"result":'
+        tx.put(self.collection, self.id, (start.encode(), *_encoded(result), b"}"))
+
+
+def transact(
+    store: "Store",
+    work: "Callable[[Transaction], T]",
+    key: str | None = None,
+    params: bytes = b"",
+    timeout_s: float = TIMEOUT_S,
+) -> "T":
+    """Run `work` and commit what it wrote, all or nothing, as if it had run alone.
+
+    `work` may run several times and must have no side effects. Its result may be a `Number`, or a dict with
+    Numbers among its values: they come back as ints. With a `key` the result, which must then be JSON, is kept
+    for 7 days, and the same key with the same `params` answers it without running `work` to an end again.
+    """
+    request = None if key is None else Request(key, params)
+    exclusive: Callable[[float], Batch] | None = getattr(store, "exclusive", None)
+    deadline = time.monotonic() + timeout_s
+    unknown_before = False
+    tries = 0
+    while True:
+        left_s = deadline - time.monotonic()
+        if tries and left_s <= 0:
+            raise errors.Contention(tries=tries, timeout_seconds=timeout_s)
+        tries += 1
+        try:
+            if tries == 1 or exclusive is None:
+                return _run(store, work, request, left_s)
+            # Under the lock nobody can come first again.
+            with exclusive(left_s) as batch:
+                result = _run(batch, work, request, left_s)
+            return result
+        except (Conflict, Moved):
+            if exclusive is None:
+                time.sleep(min(left_s, _pause_s(tries)))
+        except errors.OutcomeUnknown:
+            # With a key, asking again tells; without, only the caller can know.
+            if request is None or unknown_before:
+                raise
+            unknown_before = True
+
+
+def _run(ledger: "Ledger", work: "Callable[[Transaction], T]", request: Request | None, timeout_s: float) -> "T":
+    with ledger.snapshot() as snapshot:
+        tx = Transaction(ledger, snapshot)
+        if request is not None and (answer := request.find(tx)):
+            # Whoever committed it may have died before it was durable.
+            ledger.sync()
+            return answer[0]  # type: ignore[return-value]
+        result = work(tx)
+        if request is not None and tx.has_writes:
+            request.keep(tx, result)
+        done = tx.commit(timeout_s)
+    return _numbered(result, done.numbers) if done is not None and done.numbers else result
+
+
+def _pause_s(tries: int) -> float:
+    """Twice as long each time, and between none and all of it, so that rivals do not meet again."""
+    longest = min(_FIRST_PAUSE_S * (1 << min(tries, 10)), _LONGEST_PAUSE_S)
+    return longest * (int.from_bytes(urandom(2)) / 65535)
+
+
+def _numbered(result: "T", numbers: "Sequence[int]") -> "T":
+    if isinstance(result, Number):
+        return numbers[result.append]  # type: ignore[return-value]
+    if isinstance(result, dict):
+        return {key: numbers[value.append] if isinstance(value, Number) else value for key, value in result.items()}  # type: ignore[return-value]
+    return result
+
+
+def _encoded(result: object) -> "Template":
+    """The result as JSON, in pieces around the numbers that the commit will give."""
+    if isinstance(result, Number):
+        return (result,)
+    if not isinstance(result, dict):
+        return (jsontext.dumps(result).encode(),)
+    pieces: list[bytes | Number] = []
+    for key, value in result.items():
+        pieces.append(f"{',' if pieces else '{'}{jsontext.dumps(key)}:".encode())
+        pieces.append(value if isinstance(value, Number) else jsontext.dumps(value).encode())
+    pieces.append(b"}" if pieces else b"{}")
+    return tuple(pieces)
+
+
+def _buffered_item(id: str, value: "bytes | Template | None") -> Item | None:
+    if isinstance(value, tuple):
+        raise ValueError(f"the value of {id} holds a number that only the commit will give")
+    return None if value is None else Item(id, value, 0)
+
+
+def _is_between(id: str, after: str, end: str, reverse: bool) -> bool:
+    if reverse:
+        return (not after or id < after) and id > end
+    return id > after and (not end or id < end)

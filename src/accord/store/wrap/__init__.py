@@ -1,0 +1,1 @@
+"""Wrappers: each takes a store and returns a store."""
