@@ -37,8 +37,8 @@ LOCK_WAIT_S = 30.0
 # each value as a file of its own, byte for byte, and takes edits by hand for commits.
 PLAIN = "doc"
 
-_ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
-_DIGITS = frozenset("0123456789")
+_DIGITS = "0123456789"
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz_-" + _DIGITS
 
 
 class Moved(Exception):
@@ -295,17 +295,22 @@ def number_id(number: int) -> str:
 
 
 def is_number(id: str) -> bool:
-    return len(id) == NUMBER_DIGITS and _DIGITS.issuperset(id)
+    return len(id) == NUMBER_DIGITS and not id.strip(_DIGITS)
+
+
+def is_part(text: str) -> bool:
+    # What is left after stripping is what the alphabet does not have.
+    return 0 < len(text) <= MAX_PART and not text.strip(_ALPHABET)
 
 
 def check_collection(collection: str) -> None:
     parts = collection.split("/")
-    if len(parts) > MAX_PARTS or not all(_is_part(part) for part in parts):
+    if len(parts) > MAX_PARTS or not all(is_part(part) for part in parts):
         raise errors.InvalidKey(key=collection, kind="collection")
 
 
 def check_id(id: str) -> None:
-    if not _is_part(id):
+    if not is_part(id):
         raise errors.InvalidKey(key=id, kind="id")
 
 
@@ -369,10 +374,6 @@ def resolve(writes: "Sequence[Write]", numbers: "Sequence[int]") -> "Iterator[tu
 
 def fill(template: "Template", numbers: "Sequence[int]") -> bytes:
     return b"".join([piece if isinstance(piece, bytes) else b"%d" % numbers[piece.append] for piece in template])
-
-
-def _is_part(text: str) -> bool:
-    return 0 < len(text) <= MAX_PART and _ALPHABET.issuperset(text)
 
 
 def _check_count(what: str, most: int, found: int) -> None:

@@ -4,9 +4,8 @@ import time
 from os import urandom
 
 from accord import errors, jsontext
-from accord.store import names
+from accord.store import names, pages
 from accord.store.contract import (
-    MAX_PAGE,
     Append,
     CollectionIs,
     Conflict,
@@ -64,10 +63,8 @@ class Transaction:
         """A page, with this transaction's own puts and deletes; what it appended has no number yet."""
         if check:
             self.head(collection)
-        buffered = self._buffer.get(collection)
-        if not buffered:
-            return self._snapshot.list(collection, after, limit, reverse)
-        return self._merged_page(buffered, collection, after, limit, reverse)
+        changes = {id: _buffered_item(id, value) for id, value in self._buffer.get(collection, {}).items()}
+        return pages.merged(lambda *page: self._snapshot.list(collection, *page), changes, after, limit, reverse)
 
     def head(self, collection: str, check: bool = True) -> Head:
         """The collection's revision and last number, as before this transaction."""
@@ -109,21 +106,6 @@ class Transaction:
         checks: list[Check] = [ItemIs(*key, revision) for key, revision in self._items_read.items()]
         checks += [CollectionIs(collection, revision) for collection, revision in self._heads_read.items()]
         return self._ledger.commit(checks, self._writes, self._snapshot, timeout_s)
-
-    def _merged_page(
-        self, buffered: "dict[str, bytes | Template | None]", collection: str, after: str, limit: int, reverse: bool
-    ) -> "Sequence[Item]":
-        # Each buffered delete can hide one stored item, so this many stored items fill the page.
-        wanted = min(limit + len(buffered), MAX_PAGE)
-        stored = self._snapshot.list(collection, after, wanted, reverse)
-        merged = {item.id: item for item in stored if item.id not in buffered}
-        # Beyond a full page of stored items lies what only the next page can place.
-        end = stored[-1].id if len(stored) == wanted else ""
-        for id, value in buffered.items():
-            item = _buffered_item(id, value)
-            if item is not None and _is_between(id, after, end, reverse):
-                merged[id] = item
-        return [merged[id] for id in sorted(merged, reverse=reverse)][:limit]
 
 
 class Request:
@@ -242,9 +224,3 @@ def _buffered_item(id: str, value: "bytes | Template | None") -> Item | None:
     if isinstance(value, tuple):
         raise ValueError(f"the value of {id} holds a number that only the commit will give")
     return None if value is None else Item(id, value, 0)
-
-
-def _is_between(id: str, after: str, end: str, reverse: bool) -> bool:
-    if reverse:
-        return (not after or id < after) and id > end
-    return id > after and (not end or id < end)

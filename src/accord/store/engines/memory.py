@@ -1,7 +1,6 @@
 """Data in this process: `memory:` is a store of its own, `memory:NAME` the one of that name in this process."""
 
 import _thread
-import os
 from bisect import bisect_left, bisect_right, insort
 
 from accord import errors, platform
@@ -23,6 +22,7 @@ from accord.store.contract import (
     new_epoch,
     resolve,
 )
+from accord.store.opened import Opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,9 +62,7 @@ class Memory:
 
     def __init__(self, data: _Data, name: str) -> None:
         self._data = data
-        self._path = f"memory:{name}"
-        self._pid = os.getpid()
-        self._closed = False
+        self._opened = Opened(f"memory:{name}")
 
     def snapshot(self) -> "_Snapshot":
         return _Snapshot(self._usable())
@@ -102,7 +100,7 @@ class Memory:
         data = self._usable()
         with data.lock:
             if data.revision:
-                raise errors.StoreNotEmpty(path=self._path)
+                raise errors.StoreNotEmpty(path=self._opened.path)
             heads, items = {}, {}
             for collection, last, found in contents:
                 heads[collection] = Head(1, last)
@@ -112,13 +110,10 @@ class Memory:
             data.revision = data.floor = 1
 
     def close(self) -> None:
-        self._closed = True
+        self._opened.closed = True
 
     def _usable(self) -> _Data:
-        if self._closed:
-            raise errors.StoreClosed(path=self._path)
-        if os.getpid() != self._pid:
-            raise errors.StoreForked(path=self._path, opened_by=self._pid, used_by=os.getpid())
+        self._opened.check()
         return self._data
 
 

@@ -32,6 +32,7 @@ from accord.store.local import folder
 from accord.store.local.bell import Bell
 from accord.store.local.gate import Gate
 from accord.store.local.watch import FileWatch, Log
+from accord.store.opened import Opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,8 +86,7 @@ class Sqlite:
 
     def __init__(self, place: str) -> None:
         self._path = os.path.abspath(os.path.expanduser(place))
-        self._pid = os.getpid()
-        self._closed = False
+        self._opened = Opened(self._path)
         self._idle: list[_Link] = []  # connections that no snapshot uses
         self._wal = -1
         folder.make_folder(os.path.dirname(self._path))
@@ -159,9 +159,9 @@ class Sqlite:
             batch.load(contents)
 
     def close(self) -> None:
-        if self._closed:
+        if self._opened.closed:
             return
-        self._closed = True
+        self._opened.closed = True
         while self._idle:
             self._idle.pop().close()
         self._gate.close()
@@ -172,15 +172,12 @@ class Sqlite:
     # What snapshots and batches need of their store.
 
     def _borrow(self) -> "_Link":
-        if self._closed:
-            raise errors.StoreClosed(path=self._path)
-        if os.getpid() != self._pid:
-            raise errors.StoreForked(path=self._path, opened_by=self._pid, used_by=os.getpid())
+        self._opened.check()
         return self._idle.pop() if self._idle else _Link(self._path)
 
     def _give_back(self, link: "_Link") -> None:
         link.end()
-        if self._closed:
+        if self._opened.closed:
             link.close()
         else:
             self._idle.append(link)

@@ -1,0 +1,96 @@
+"""Making a store's folder, by any number of processes at once, and recognising one that is there."""
+
+import errno
+import fcntl
+import os
+
+from accord import errors
+from accord.store.contract import new_epoch
+from accord.store.engines.files.journal import Journal
+from accord.store.local import folder
+from accord.store.local.claim import Claim
+from accord.store.local.gate import Gate
+
+FORMAT = 1
+LOCKS = ("flock", "mkdir")
+
+_TITLE = "accord store"
+
+
+def open_or_make(root: str, lock_kind: str) -> Gate | Claim:
+    """The lock of the store at `root`, which is made if there is none; its kind is fixed then."""
+    if lock_kind and lock_kind not in LOCKS:
+        raise errors.NotAStore(path=root, reason=f"{lock_kind!r} is no kind of lock; there are {' and '.join(LOCKS)}")
+    folder.make_folder(root)
+    if not os.path.lexists(f"{root}/store"):
+        try:
+            _make(root, lock_kind or _lock_that_works(root))
+        except OSError as error:
+            raise folder.refusal(error, root) from None
+    found = _read_lock_kind(root)
+    if lock_kind and lock_kind != found:
+        raise errors.NotAStore(path=root, reason=f"it was made with the lock {found}, and stays so")
+    for name in ("data", "log", "staged"):
+        folder.make_folder(f"{root}/{name}")
+    return Gate(f"{root}/lock") if found == "flock" else Claim(f"{root}/lock.d")
+
+
+def _make(root: str, lock_kind: str) -> None:
+    strange = [name for name in os.listdir(root) if name.partition(".")[0] not in ("journal", "store", "lock")]
+    if strange:
+        raise errors.NotAStore(path=root, reason=f"the folder holds other things, such as {sorted(strange)[0]!r}")
+    mine = f"{root}/journal.{os.getpid()}"
+    Journal.write_new(mine, new_epoch(), 0, 0)
+    _put_first(mine, f"{root}/journal")
+    mine = f"{root}/store.{os.getpid()}"
+    fd = folder.open_private(mine)
+    try:
+        os.pwrite(fd, f"{_TITLE}\nformat {FORMAT}\nlock {lock_kind}\n".encode(), 0)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    _put_first(mine, f"{root}/store")
+    folder.flush_folder(root)
+
+
+def _put_first(mine: str, place: str) -> None:
+    """Put a file in place unless another was faster."""
+    try:
+        os.link(mine, place)
+    except FileExistsError:
+        pass
+    os.unlink(mine)
+
+
+def _read_lock_kind(root: str) -> str:
+    path = f"{root}/store"
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read(1000).splitlines()
+    except UnicodeDecodeError:
+        lines = []
+    except OSError as error:
+        raise folder.refusal(error, path) from None
+    if len(lines) < 3 or lines[0] != _TITLE or not lines[1].removeprefix("format ").isdigit():
+        raise errors.NotAStore(path=path, reason="it does not say what it is")
+    found = int(lines[1].removeprefix("format "))
+    if found != FORMAT:
+        raise errors.StoreTooNew(path=root, found=found, known=FORMAT)
+    return lines[2].removeprefix("lock ")
+
+
+def _lock_that_works(root: str) -> str:
+    """flock, unless the file system refuses it."""
+    path = f"{root}/lock"
+    fd = folder.open_private(path)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return "flock"
+    except OSError as error:
+        if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+            return "mkdir"
+        raise
+    finally:
+        os.close(fd)
+    return "flock"

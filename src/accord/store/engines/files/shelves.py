@@ -1,0 +1,230 @@
+"""Where items lie, one file each, and how they are read. Whoever calls sees to it that nothing changes meanwhile.
+
+data/mail/ann/.head                          the collection's revision and last number
+data/mail/ann/.numbers/0000000000001/...     numbered items, a thousand to a folder, opened by number
+data/agents/ann.item                         a named item: a line with revision, size and checksum, the value
+data/doc/plan.txt, plan.rev                  a plain item: the value and nothing else, that line beside it
+"""
+
+import os
+from binascii import crc32
+
+from accord import errors
+from accord.store.contract import NUMBER_DIGITS, PLAIN, Head, Item, is_number, is_part, number_id
+from accord.store.engines.files.journal import NOTHING
+from accord.store.local import folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+PER_FOLDER = 1_000
+HEAD_BYTES = 34
+
+_ITEM = ".item"
+_TEXT = ".txt"  # of a plain item
+_REVISION = ".rev"
+_OLD = ".old"
+
+
+class Edited(Exception):
+    """A plain file is not as it was committed: a person changed it. `value` is None when it was removed."""
+
+    def __init__(self, collection: str, id: str, value: bytes | None) -> None:
+        self.collection = collection
+        self.id = id
+        self.value = value
+
+
+def is_plain(collection: str) -> bool:
+    return collection.partition("/")[0] == PLAIN
+
+
+def checksum(value: bytes | None) -> str:
+    return NOTHING if value is None else f"{crc32(value):08x}"
+
+
+def label(revision: int, value: bytes) -> bytes:
+    """The line that says what a value should be."""
+    return f"{revision} {len(value)} {checksum(value)}\n".encode()
+
+
+class Shelves:
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def folder(self, collection: str) -> str:
+        return f"{self._root}/{collection}"
+
+    def head_path(self, collection: str) -> str:
+        return f"{self._root}/{collection}/.head"
+
+    def item_path(self, collection: str, id: str) -> str:
+        """Of the file with the value."""
+        if is_number(id):
+            return f"{self._root}/{collection}/.numbers/{id[:-3]}/{id}{_ITEM}"
+        return f"{self._root}/{collection}/{id}{_TEXT if is_plain(collection) else _ITEM}"
+
+    def label_path(self, collection: str, id: str) -> str:
+        """Of the file that says what a plain item should be."""
+        return f"{self._root}/{collection}/{id}{_REVISION}"
+
+    def old_path(self, collection: str, id: str) -> str:
+        """Of what a plain file was before it was replaced, until that was looked at."""
+        return f"{self._root}/{collection}/{id}{_OLD}"
+
+    def head(self, collection: str) -> Head:
+        data = read(self.head_path(collection))
+        if not data:
+            return Head(0, 0)
+        revision, _, last = data.partition(b" ")
+        return Head(int(revision), int(last))
+
+    def get(self, collection: str, id: str) -> Item | None:
+        """The item; `Edited` when it is a plain one that a person changed."""
+        path = self.item_path(collection, id)
+        data = read(path)
+        if is_plain(collection) and not is_number(id):
+            return self._plain_item(collection, id, data)
+        if data is None:
+            return None
+        line, _, value = data.partition(b"\n")
+        revision = _labelled(line, value)
+        if revision is None:
+            raise errors.StoreDamaged(path=path, reason="its checksum is wrong")
+        return Item(id, value, revision)
+
+    def page(self, collection: str, after: str, limit: int, reverse: bool) -> "list[Item]":
+        ids = self.ids(collection, after, limit, reverse)
+        return [item for item in [self.get(collection, id) for id in ids] if item is not None]
+
+    def ids(self, collection: str, after: str, limit: int, reverse: bool) -> "Sequence[str]":
+        numbers = self._numbers(collection, after, limit, reverse)
+        names = self._names(collection, after, limit, reverse)
+        return sorted([*numbers, *names], reverse=reverse)[:limit] if names else numbers
+
+    def collections(self, prefix: str) -> "list[str]":
+        """All that were ever written to."""
+        found = [name for name in self._walk("", prefix) if name.startswith(prefix)]
+        return sorted(name for name in found if self.head(name).revision)
+
+    def _plain_item(self, collection: str, id: str, value: bytes | None) -> Item | None:
+        line = read(self.label_path(collection, id))
+        if line is None or value is None:
+            if line is value:
+                return None
+            raise Edited(collection, id, value)
+        revision = _labelled(line, value)
+        if revision is None:
+            raise Edited(collection, id, value)
+        return Item(id, value, revision)
+
+    def names(self, collection: str) -> "set[str]":
+        """The ids of all named items."""
+        suffixes = (_TEXT, _REVISION) if is_plain(collection) else (_ITEM,)
+        names = set()
+        for entry in _entries(self.folder(collection)):
+            name, dot, suffix = entry.rpartition(".")
+            # A person's editor may leave other files here.
+            if dot + suffix in suffixes and is_part(name):
+                names.add(name)
+        return names
+
+    def _names(self, collection: str, after: str, limit: int, reverse: bool) -> "list[str]":
+        names = self.names(collection)
+        if reverse:
+            return sorted([name for name in names if not after or name < after], reverse=True)[:limit]
+        return sorted([name for name in names if name > after])[:limit]
+
+    def _numbers(self, collection: str, after: str, limit: int, reverse: bool) -> "list[str]":
+        """Numbered ids beyond `after`. Numbers are dense until something is deleted, so each is first tried."""
+        last = self.head(collection).last
+        found: list[str] = []
+        if not last:
+            return found
+        number = _before(after, last) if reverse else _beyond(after)
+        step = -1 if reverse else 1
+        while len(found) < limit and 1 <= number <= last:
+            id = number_id(number)
+            if os.path.exists(self.item_path(collection, id)):
+                found.append(id)
+                number += step
+            else:
+                number = self._skip_gap(collection, number, reverse)
+        return found
+
+    def _skip_gap(self, collection: str, number: int, reverse: bool) -> int:
+        """The next number that is there, looking through folders that are; 0 when there is none."""
+        numbers = f"{self.folder(collection)}/.numbers"
+        start = f"{number // PER_FOLDER:013d}"
+        shelves = [name for name in _entries(numbers) if (name <= start if reverse else name >= start)]
+        for shelf in sorted(shelves, reverse=reverse):
+            there = [int(entry[:NUMBER_DIGITS]) for entry in _entries(f"{numbers}/{shelf}")]
+            beyond = [other for other in there if (other < number if reverse else other > number)]
+            if beyond:
+                return max(beyond) if reverse else min(beyond)
+        return 0
+
+    def _walk(self, name: str, prefix: str) -> "Iterator[str]":
+        """Names of collections below `name` that may start with `prefix`."""
+        for entry in _entries(self.folder(name)):
+            if "." in entry:
+                if entry == ".head":
+                    yield name
+                continue
+            below = f"{name}/{entry}" if name else entry
+            if below.startswith(prefix) or prefix.startswith(below + "/"):
+                yield from self._walk(below, prefix)
+
+
+def read(path: str) -> bytes | None:
+    """The bytes of a file; None when there is none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise folder.refusal(error, path) from None
+    try:
+        pieces = []
+        while piece := os.read(fd, 1 << 20):
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        os.close(fd)
+
+
+def _entries(path: str) -> "list[str]":
+    try:
+        return os.listdir(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _labelled(line: bytes, value: bytes) -> int | None:
+    """The revision in the line, if it is the label of this value."""
+    revision = line.partition(b" ")[0]
+    fits = revision.isdigit() and line.strip() == label(int(revision), value).strip()
+    return int(revision) if fits else None
+
+
+def _beyond(after: str) -> int:
+    """The first number whose id sorts after `after`."""
+    digits = ""
+    for letter in after[:NUMBER_DIGITS]:
+        if letter > "9":
+            return int(digits.ljust(NUMBER_DIGITS, "9")) + 1
+        if letter < "0":
+            break
+        digits += letter
+    first = int(digits.ljust(NUMBER_DIGITS, "0"))
+    exact = len(digits) == NUMBER_DIGITS
+    return max(1, first + 1 if exact else first)
+
+
+def _before(after: str, last: int) -> int:
+    """The last number, of those up to `last`, whose id sorts before `after`."""
+    if not after:
+        return last
+    beyond = _beyond(after)
+    return min(last, beyond - 2 if is_number(after) else beyond - 1)
