@@ -254,13 +254,14 @@ class Sqlite:
 class _Link:
     """One connection, and where the store stood when its transaction began."""
 
-    __slots__ = ("_db", "_execute", "_path", "epoch", "floor", "revision")
+    __slots__ = ("_db", "_execute", "_execute_many", "_path", "epoch", "floor", "revision")
 
     def __init__(self, path: str) -> None:
         self._path = path
         try:
             self._db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-            self._execute = self._db.cursor().execute
+            cursor = self._db.cursor()
+            self._execute, self._execute_many = cursor.execute, cursor.executemany
             self._db.set_busy_timeout(BUSY_MS)
             # The last one to close would copy the WAL into the database: ten times the cost of a commit.
             self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -338,19 +339,15 @@ class _Link:
             raise _failure(error, self._path) from None
 
     def _write(self, writes: "Sequence[Write]") -> Committed:
-        execute = self._execute
+        execute, execute_many = self._execute, self._execute_many
         revision = self.revision + 1
         numbers, lasts = assign_numbers(writes, self._last)
-        rows = list(resolve(writes, numbers))
-        keys = dict.fromkeys([f"{collection} {id}" for collection, id, _ in rows])
-        execute(_LOG, (revision, "\n".join(keys)))
-        for collection, id, value in rows:
-            if value is None:
-                execute(_DELETE, (collection, id))
-            else:
-                execute(_PUT, (collection, id, revision, value))
-        for collection in dict.fromkeys([row[0] for row in rows]):
-            execute(_TOUCH, (collection, revision, lasts.get(collection, 0)))
+        values = {(collection, id): value for collection, id, value in resolve(writes, numbers)}
+        execute(_LOG, (revision, "\n".join([" ".join(key) for key in values])))
+        touched = {collection: (collection, revision, lasts.get(collection, 0)) for collection, _ in values}
+        execute_many(_TOUCH, touched.values())
+        execute_many(_PUT, [(*key, revision, value) for key, value in values.items() if value is not None])
+        execute_many(_DELETE, [key for key, value in values.items() if value is None])
         if revision % TRIM_EVERY == 0:
             self._trim(revision - KEPT_REVISIONS)
         self.revision = revision

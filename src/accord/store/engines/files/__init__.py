@@ -9,7 +9,7 @@ import os
 import time
 
 from accord import errors, platform
-from accord.store.contract import LOCK_WAIT_S, Head, Instant, Item, Moved, check_commit, check_page
+from accord.store.contract import LOCK_WAIT_S, Head, Instant, Item, Moved, check_page
 from accord.store.engines.files.batch import Batch
 from accord.store.engines.files.disk import Disk
 from accord.store.engines.files.shelves import Edited
@@ -55,7 +55,6 @@ class Files:
         snapshot: "Snapshot | None" = None,
         timeout_s: float = LOCK_WAIT_S,
     ) -> "Committed":
-        check_commit(checks, writes)
         with self.exclusive(timeout_s) as batch:
             return batch.commit(checks, writes)
 

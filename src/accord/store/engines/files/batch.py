@@ -103,7 +103,7 @@ class Batch:
     def page(self, collection: str, after: str, limit: int, reverse: bool) -> "Sequence[Item]":
         shelves = self._disk.shelves
         if is_plain(collection):
-            for id in shelves.names(collection):
+            for id in shelves.plain_names(collection):
                 self.get(collection, id)
         changes = self._items.get(collection, {})
 
@@ -156,7 +156,7 @@ class Batch:
         for part in (*checks, *writes):
             if is_plain(part.collection):
                 id = getattr(part, "id", None)
-                for name in [id] if isinstance(id, str) else self._disk.shelves.names(part.collection):
+                for name in [id] if isinstance(id, str) else self._disk.shelves.plain_names(part.collection):
                     self.get(part.collection, name)
 
     def _holds(self, check: "Check") -> bool:

@@ -149,6 +149,7 @@ class Disk:
             journal.cut(end)
             journal.flush()
             layout = Layout(records)
+            self._redo.tidy(layout)
             self._redo.stage(layout)
             self._state_file.write(State(journal.epoch, journal.base, journal.floor, journal.base, end, False))
             self._redo.lay_out(layout)

@@ -4,6 +4,7 @@ import os
 
 from accord import platform
 from accord.store.contract import Head, is_number
+from accord.store.engines.files import crowd
 from accord.store.engines.files.shelves import Edited, checksum, is_plain, label, read
 from accord.store.local import folder
 
@@ -11,6 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from accord.store.engines.files.journal import Record, Row
     from accord.store.engines.files.shelves import Shelves
+
+LOOK_EVERY = 64  # commits
+MOST_MADE = 10_000
 
 
 class Layout:
@@ -34,6 +38,14 @@ class Redo:
     def __init__(self, shelves: "Shelves", staged: str) -> None:
         self._shelves = shelves
         self._staged = staged
+        self._made: set[str] = set()  # folders and heads that need not be made
+
+    def tidy(self, layout: Layout) -> None:
+        """Finish the splits of folders that a crash may have cut short."""
+        rows = [row for row, _ in layout.rows.values() if _is_named(row)]
+        ways = [crowd.way(self._shelves.folder(row.collection), row.id) for row in rows]
+        for path in sorted({path for way in ways for path in way}):
+            crowd.tidy(path)
 
     def stage(self, layout: Layout) -> None:
         """Write all that may need room, where nobody looks; a full disk is found here, before the commit."""
@@ -58,6 +70,7 @@ class Redo:
                 self._move(f"{self._staged}/{number}", self._shelves.item_path(row.collection, row.id))
         for collection, head in layout.heads.items():
             self._write_head(collection, head)
+        self._split_crowds(layout)
         return edits
 
     def _stage_row(self, number: int, row: "Row", revision: int) -> None:
@@ -68,13 +81,21 @@ class Redo:
             _write_new(f"{self._staged}/{number}.rev", label(revision, value))
         else:
             _write_new(f"{self._staged}/{number}", label(revision, value) + value)
-        folder.make_folder(os.path.dirname(self._shelves.item_path(row.collection, row.id)))
+        self._make_folder(os.path.dirname(self._shelves.item_path(row.collection, row.id)))
+
+    def _split_crowds(self, layout: Layout) -> None:
+        """Now and then, since counting costs more than a commit."""
+        rows = [(row, revision) for row, revision in layout.rows.values() if _is_named(row)]
+        if len(rows) > LOOK_EVERY or any(revision % LOOK_EVERY == 0 for _, revision in rows):
+            for path in {os.path.dirname(self._shelves.item_path(row.collection, row.id)) for row, _ in rows}:
+                crowd.split_if_crowded(path)
 
     def _make_head(self, collection: str) -> None:
         path = self._shelves.head_path(collection)
-        if not os.path.exists(path):
-            folder.make_folder(os.path.dirname(path))
+        if path not in self._made and not os.path.exists(path):
+            self._make_folder(os.path.dirname(path))
             self._write_head(collection, Head(0, 0))
+        self._made.add(path)
 
     def _write_head(self, collection: str, head: Head) -> None:
         fd = folder.open_private(self._shelves.head_path(collection))
@@ -123,12 +144,23 @@ class Redo:
         try:
             os.rename(staged, path)
         except FileNotFoundError:
-            folder.make_folder(os.path.dirname(path))
+            folder.make_folder(os.path.dirname(path))  # another process removed it when it was empty
             os.rename(staged, path)
+
+    def _make_folder(self, path: str) -> None:
+        if path not in self._made:
+            folder.make_folder(path)
+            if len(self._made) > MOST_MADE:
+                self._made.clear()
+            self._made.add(path)
 
 
 def _is_file_of_its_own(row: "Row") -> bool:
     return is_plain(row.collection) and not is_number(row.id)
+
+
+def _is_named(row: "Row") -> bool:
+    return not is_plain(row.collection) and not is_number(row.id)
 
 
 def _write_new(path: str, data: bytes, flush: bool = False) -> None:

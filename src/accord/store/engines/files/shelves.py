@@ -8,9 +8,11 @@ data/doc/plan.txt, plan.rev                  a plain item: the value and nothing
 
 import os
 from binascii import crc32
+from itertools import islice
 
 from accord import errors
 from accord.store.contract import NUMBER_DIGITS, PLAIN, Head, Item, is_number, is_part, number_id
+from accord.store.engines.files import crowd
 from accord.store.engines.files.journal import NOTHING
 from accord.store.local import folder
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 PER_FOLDER = 1_000
 HEAD_BYTES = 34
 
-_ITEM = ".item"
 _TEXT = ".txt"  # of a plain item
 _REVISION = ".rev"
 _OLD = ".old"
@@ -62,8 +63,10 @@ class Shelves:
     def item_path(self, collection: str, id: str) -> str:
         """Of the file with the value."""
         if is_number(id):
-            return f"{self._root}/{collection}/.numbers/{id[:-3]}/{id}{_ITEM}"
-        return f"{self._root}/{collection}/{id}{_TEXT if is_plain(collection) else _ITEM}"
+            return f"{self._root}/{collection}/.numbers/{id[:-3]}/{id}{crowd.SUFFIX}"
+        if is_plain(collection):
+            return f"{self._root}/{collection}/{id}{_TEXT}"
+        return crowd.find(self.folder(collection), id)
 
     def label_path(self, collection: str, id: str) -> str:
         """Of the file that says what a plain item should be."""
@@ -119,19 +122,20 @@ class Shelves:
             raise Edited(collection, id, value)
         return Item(id, value, revision)
 
-    def names(self, collection: str) -> "set[str]":
-        """The ids of all named items."""
-        suffixes = (_TEXT, _REVISION) if is_plain(collection) else (_ITEM,)
+    def plain_names(self, collection: str) -> "set[str]":
+        """The ids of all plain items, and of those that a person removed."""
         names = set()
-        for entry in _entries(self.folder(collection)):
+        for entry in crowd.list_folder(self.folder(collection)):
             name, dot, suffix = entry.rpartition(".")
             # A person's editor may leave other files here.
-            if dot + suffix in suffixes and is_part(name):
+            if dot + suffix in (_TEXT, _REVISION) and is_part(name):
                 names.add(name)
         return names
 
     def _names(self, collection: str, after: str, limit: int, reverse: bool) -> "list[str]":
-        names = self.names(collection)
+        if not is_plain(collection):
+            return list(islice(crowd.walk(self.folder(collection), after, reverse), limit))
+        names = self.plain_names(collection)
         if reverse:
             return sorted([name for name in names if not after or name < after], reverse=True)[:limit]
         return sorted([name for name in names if name > after])[:limit]
@@ -157,9 +161,9 @@ class Shelves:
         """The next number that is there, looking through folders that are; 0 when there is none."""
         numbers = f"{self.folder(collection)}/.numbers"
         start = f"{number // PER_FOLDER:013d}"
-        shelves = [name for name in _entries(numbers) if (name <= start if reverse else name >= start)]
+        shelves = [name for name in crowd.list_folder(numbers) if (name <= start if reverse else name >= start)]
         for shelf in sorted(shelves, reverse=reverse):
-            there = [int(entry[:NUMBER_DIGITS]) for entry in _entries(f"{numbers}/{shelf}")]
+            there = [int(entry[:NUMBER_DIGITS]) for entry in crowd.list_folder(f"{numbers}/{shelf}")]
             beyond = [other for other in there if (other < number if reverse else other > number)]
             if beyond:
                 return max(beyond) if reverse else min(beyond)
@@ -167,8 +171,8 @@ class Shelves:
 
     def _walk(self, name: str, prefix: str) -> "Iterator[str]":
         """Names of collections below `name` that may start with `prefix`."""
-        for entry in _entries(self.folder(name)):
-            if "." in entry:
+        for entry in crowd.list_folder(self.folder(name)):
+            if "." in entry or entry[0] == "+":
                 if entry == ".head":
                     yield name
                 continue
@@ -192,13 +196,6 @@ def read(path: str) -> bytes | None:
         return b"".join(pieces)
     finally:
         os.close(fd)
-
-
-def _entries(path: str) -> "list[str]":
-    try:
-        return os.listdir(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
 
 
 def _labelled(line: bytes, value: bytes) -> int | None:
