@@ -14,6 +14,8 @@ from accord.store.local import folder
 
 _FIRST_PAUSE_S = 0.0005
 _LONGEST_PAUSE_S = 0.02
+_OWNER_WORDS = 5
+_MOST_TURNS = 100
 
 
 class Claim:
@@ -26,6 +28,7 @@ class Claim:
         self._me = f"{_host()} {platform.boot_id()} {pid} {platform.process_started(pid)}"
         self._mine = f"{path}.{pid}.{os.urandom(4).hex()}"  # the folder while it is not in place
         self._token = ""
+        self._sweep()
 
     def acquire(self, timeout_s: float) -> bool:
         """Go in, alone; whether others were inside meanwhile."""
@@ -40,16 +43,12 @@ class Claim:
 
     def release(self) -> None:
         # Should a person have broken the lock, it is another's now.
-        if self._owner().endswith(self._token):
+        if self._owner_has(self._token):
             os.rename(self._path, self._mine)
         self._inside.release()
 
     def close(self) -> None:
-        try:
-            os.unlink(f"{self._mine}/owner")
-            os.rmdir(self._mine)
-        except FileNotFoundError:
-            pass
+        _remove(self._mine)
 
     def _wait(self, deadline: float, timeout_s: float) -> bool:
         self._prepare()
@@ -82,55 +81,85 @@ class Claim:
     def _try(self) -> bool:
         try:
             os.rename(self._mine, self._path)  # fails on a folder that is not empty
-        except (FileExistsError, OSError):
+        except OSError:
             pass
         # On a network the answer may have been lost and the deed done.
-        return self._owner().endswith(self._token)
-
-    def _owner(self) -> str:
-        try:
-            with open(f"{self._path}/owner", encoding="ascii") as file:
-                return file.read()
-        except FileNotFoundError:
-            return ""
+        return self._owner_has(self._token)
 
     def _break_stale(self) -> None:
-        owner = self._owner()
-        words = owner.split(" ")
-        if len(words) != 5:
+        """Remove a lock whose owner is gone, if that can be known and nobody else is about to."""
+        owner = _read(f"{self._path}/owner")
+        if not _is_gone(owner):
             return
-        host, boot, pid, started, token = words
-        if (host, boot) != (_host(), platform.boot_id()) or platform.process_started(int(pid)) == started:
+        token = owner.rpartition(" ")[2]
+        claim = self._claim_to_break(token)
+        if not claim:
             return
-        if self._is_first_to_break(token):
+        if self._owner_has(token):
             os.rename(self._path, f"{self._mine}.stale")
-            os.unlink(f"{self._mine}.stale/owner")
-            os.rmdir(f"{self._mine}.stale")
+            _remove(f"{self._mine}.stale")
+        os.unlink(claim)
 
-    def _is_first_to_break(self, token: str) -> bool:
-        """One process alone may break what has this token; should it die first, the next one after it."""
-        for turn in range(100):
+    def _claim_to_break(self, token: str) -> str:
+        """The file that lets this process alone break what has this token; "" when another has made it.
+
+        Should its maker die before it is done, the next file after it counts.
+        """
+        for turn in range(_MOST_TURNS):
             path = f"{self._path}.broken.{token}.{turn}"
             try:
                 fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
             except FileExistsError:
-                with open(path, encoding="ascii") as file:
-                    pid, _, started = file.read().partition(" ")
-                if not pid or platform.process_started(int(pid)) == started:
-                    return False
+                if not _is_gone(_read(path)):
+                    return ""
                 continue
             os.fchmod(fd, 0o600)
-            os.write(fd, f"{os.getpid()} {platform.process_started(os.getpid())}".encode())
+            os.write(fd, f"{self._me} {token}".encode())
             os.close(fd)
-            return self._owner().endswith(token)
-        return False
+            return path
+        return ""
+
+    def _owner_has(self, token: str) -> bool:
+        return _read(f"{self._path}/owner").rpartition(" ")[2] == token
+
+    def _sweep(self) -> None:
+        """Remove what processes left that died while they waited."""
+        parent, name = os.path.split(self._path)
+        for entry in os.listdir(parent):
+            path = f"{parent}/{entry}"
+            if entry.startswith(f"{name}.") and ".broken." not in entry and _is_gone(_read(f"{path}/owner")):
+                _remove(path)
 
     def _timeout(self, timeout_s: float) -> errors.LockTimeout:
-        words = self._owner().split(" ")
-        host, pid = (words[0], words[2]) if len(words) == 5 else ("", "0")
-        holder = f"process {pid} on {host}" if host else "another process"
+        words = _read(f"{self._path}/owner").split(" ")
+        host, pid = (words[0], words[2]) if len(words) == _OWNER_WORDS else ("", "0")
+        holder = f"process {pid} on {host} (if that is gone for good, remove the folder)" if host else "another process"
         return errors.LockTimeout(path=self._path, timeout_seconds=timeout_s, holder=holder, pid=int(pid))
+
+
+def _is_gone(owner: str) -> bool:
+    """Whether the owner was a process of this host and boot, and is no more."""
+    words = owner.split(" ")
+    if len(words) != _OWNER_WORDS or words[:2] != [_host(), platform.boot_id()]:
+        return False
+    return platform.process_started(int(words[2])) != words[3]
 
 
 def _host() -> str:
     return os.uname().nodename.replace(" ", "-") or "localhost"
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(f"{path}/owner")
+        os.rmdir(path)
+    except FileNotFoundError:
+        pass
