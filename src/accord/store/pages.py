@@ -18,10 +18,11 @@ def merged(
     if not changes:
         return stored_page(after, limit, reverse)
     page: list[Item] = []
+    size = min(limit + len(changes), MAX_PAGE)
     while len(page) < limit:
-        stored = stored_page(after, MAX_PAGE, reverse)
+        stored = stored_page(after, size, reverse)
         # What lies beyond a full page is placed by the next one.
-        end = stored[-1].id if len(stored) == MAX_PAGE else ""
+        end = stored[-1].id if len(stored) == size else ""
         found = {item.id: item for item in stored}
         for id, item in changes.items():
             if _is_between(id, after, end, reverse):

@@ -469,7 +469,8 @@ class _Batch:
         timeout_s: float = LOCK_WAIT_S,
     ) -> Committed:
         check_commit(checks, writes)
-        self._link.check(checks)
+        if snapshot is None or snapshot.revision != self._link.revision:
+            self._link.check(checks)
         if not writes:
             return Committed(self._link.revision, ())
         self._wrote = True

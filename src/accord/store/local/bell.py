@@ -5,6 +5,7 @@ it to change (inotify, kqueue, else a look each 50 ms) and look once a second an
 own files instead wakes too early and misses the last commit.
 """
 
+import _thread
 import os
 import select
 
@@ -51,7 +52,9 @@ class Ear:
     """Waits for the bell, in one thread; `close` may come from another."""
 
     def __init__(self, bell: Bell) -> None:
-        self._wake_out, self._wake_in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK) if hasattr(os, "pipe2") else os.pipe()
+        self._wake_out, self._wake_in = os.pipe()
+        self._lock = _thread.allocate_lock()  # guards the descriptors against use after close
+        self._closed = False
         self._poll = select.poll()
         self._poll.register(self._wake_out, select.POLLIN)
         self._source = platform.watch_file(bell.path)
@@ -69,10 +72,15 @@ class Ear:
 
     def wake(self) -> None:
         """End a wait in another thread."""
-        os.write(self._wake_in, b"!")
+        with self._lock:
+            if not self._closed:
+                os.write(self._wake_in, b"!")
 
     def close(self) -> None:
-        if self._source is not None:
-            self._source.close()
-        os.close(self._wake_in)
-        os.close(self._wake_out)
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                if self._source is not None:
+                    self._source.close()
+                os.close(self._wake_in)
+                os.close(self._wake_out)

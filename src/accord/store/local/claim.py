@@ -123,11 +123,14 @@ class Claim:
         return _read(f"{self._path}/owner").rpartition(" ")[2] == token
 
     def _sweep(self) -> None:
-        """Remove what processes left that died while they waited."""
+        """Remove what processes left that died while they waited, or while they broke a lock that is broken now."""
         parent, name = os.path.split(self._path)
         for entry in os.listdir(parent):
             path = f"{parent}/{entry}"
-            if entry.startswith(f"{name}.") and ".broken." not in entry and _is_gone(_read(f"{path}/owner")):
+            if entry.startswith(f"{name}.broken."):
+                if _is_gone(_read(path)) and not self._owner_has(entry.split(".")[-2]):
+                    os.unlink(path)
+            elif entry.startswith(f"{name}.") and _is_gone(_read(f"{path}/owner")):
                 _remove(path)
 
     def _timeout(self, timeout_s: float) -> errors.LockTimeout:

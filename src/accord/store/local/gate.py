@@ -36,7 +36,7 @@ class Gate:
             _write(self._fd, self._name, 0)
             return waited
         except BaseException:
-            self._inside.release()
+            self.release()
             raise
 
     def release(self) -> None:
@@ -64,12 +64,17 @@ class Gate:
         # flock knows no deadline: another thread blocks in it, and this one waits for that thread.
         if self._waiter is None:
             self._waiter = _Waiter()
-        if not self._waiter.wait(self._fd, deadline - time.monotonic()):
-            # The descriptor goes with that thread, which gives the gate back should it ever get it.
-            self._waiter = None
-            error = self._timeout(timeout_s)
-            self._fd = folder.open_private(self._path)
-            raise error
+        got = False
+        try:
+            got = self._waiter.wait(self._fd, deadline - time.monotonic())
+        finally:
+            if not got:
+                # The descriptor goes with that thread, which gives the gate back should it ever get it.
+                self._waiter.abandon()
+                self._waiter = None
+                self._fd = folder.open_private(self._path)
+        if not got:
+            raise self._timeout(timeout_s)
 
     def _timeout(self, timeout_s: float) -> errors.LockTimeout:
         pid = os.pread(self._fd, _PID_BYTES, 0).decode("ascii", "replace").strip()
@@ -85,32 +90,38 @@ class _Waiter:
         self._asked.acquire()
         self._done = _thread.allocate_lock()
         self._done.acquire()
-        self._verdict = _thread.allocate_lock()  # guards the two below
+        self._verdict = _thread.allocate_lock()  # guards what follows
         self._got = False
         self._abandoned = False
         self._fd = -1
         _thread.start_new_thread(self._serve, ())
 
     def wait(self, fd: int, timeout_s: float) -> bool:
-        """Whether the lock was got in time; if not, this waiter and `fd` are not to be used again."""
+        """Whether the lock was got in time; if not, `abandon` the waiter, and `fd` with it."""
         self._fd = fd
         self._got = False
         self._asked.release()
-        self._done.acquire(True, max(0.0, timeout_s))
+        return self._done.acquire(True, max(0.0, timeout_s))
+
+    def abandon(self) -> None:
         with self._verdict:
-            self._abandoned = not self._got
-            return self._got
+            self._abandoned = True
+            if self._got:
+                os.close(self._fd)  # which gives the lock back
+                self._asked.release()
 
     def _serve(self) -> None:
         while True:
             self._asked.acquire()
+            if self._abandoned:
+                return
             fcntl.flock(self._fd, fcntl.LOCK_EX)
             with self._verdict:
                 if self._abandoned:
                     os.close(self._fd)
                     return
                 self._got = True
-            self._done.release()
+                self._done.release()
 
 
 def _write(fd: int, data: bytes, at: int) -> None:

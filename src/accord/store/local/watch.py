@@ -1,5 +1,6 @@
 """The watch of the engines that ring a bell."""
 
+import _thread
 import time
 
 from accord import errors
@@ -41,6 +42,7 @@ class FileWatch:
         self._prefixes = tuple(prefixes)
         self._ready: list[Change] = []  # newest first
         self._closed = False
+        self._in_use = _thread.allocate_lock()
         self._ear = Ear(bell)
         try:
             log = source.changes(since)
@@ -55,9 +57,24 @@ class FileWatch:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-        self._ear.close()
 
     def next(self, timeout_s: float) -> Change | None:
+        with self._in_use:
+            try:
+                return self._next(timeout_s)
+            finally:
+                if self._closed:
+                    self._ear.close()
+
+    def close(self) -> None:
+        self._closed = True
+        if self._in_use.acquire(False):
+            self._ear.close()
+            self._in_use.release()
+        else:
+            self._ear.wake()  # the one who waits closes it
+
+    def _next(self, timeout_s: float) -> Change | None:
         deadline = time.monotonic() + timeout_s
         rung = True
         while not self._closed:
@@ -72,11 +89,6 @@ class FileWatch:
                 return None
             rung = left_s > 0 and self._ear.wait(left_s)
         return None
-
-    def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._ear.wake()
 
     def _look(self, even_unrung: bool) -> None:
         """Take in what is new. A writer that died before it rang leaves commits for the look made anyway."""

@@ -1,0 +1,242 @@
+"""A store that meets with misfortune, so that what is built on stores shows how it bears it.
+
+faulty(store, chance(seed=7, conflict=0.1, lost=0.02)): each fault this likely, wherever it can befall.
+faulty(store, plan(commit=["", "lost"], read=["moved"])): the second commit is struck, and the first read.
+faulty(store, work_twice()): the first commit of every transaction meets a conflict.
+"""
+
+import random
+import threading
+import time
+
+from accord import errors
+from accord.store.contract import LOCK_WAIT_S, Conflict, Moved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Protocol, TypeVar
+
+    from accord.store.contract import (
+        Batch,
+        Check,
+        Committed,
+        Content,
+        Exclusive,
+        Head,
+        Instant,
+        Item,
+        Ledger,
+        Snapshot,
+        Store,
+        Watch,
+        Write,
+    )
+
+    class Lockable(Store, Exclusive, Protocol): ...
+
+    T = TypeVar("T")
+    Fate = Callable[[str], str]  # from a place, a name in FAULTS, to the fault that befalls it now; "": none
+
+CONFLICT = "conflict"  # nothing is written
+MOVED = "moved"
+FULL = "full"  # the disk; nothing is written
+FAILING = "failing"  # the disk; nothing is read, or written
+LATE = "late"  # it takes a while before, and again after it was done
+LOST = "lost"  # it is done, and nobody is told
+NEVER = "never"  # it is not done, and nobody is told
+
+# What can befall where. In a batch, what is lost or never done shows when the block is left.
+FAULTS = {
+    "snapshot": (LATE, FAILING),
+    "read": (LATE, MOVED, FAILING),
+    "commit": (LATE, CONFLICT, FULL, FAILING, LOST, NEVER),
+}
+LATE_S = 0.002
+
+_PATH = "the faulty store"
+_REASON = "a fault was injected"
+_ERRORS: "dict[str, Callable[[], Exception]]" = {
+    CONFLICT: Conflict,
+    MOVED: Moved,
+    FULL: lambda: errors.StorageFull(path=_PATH),
+    FAILING: lambda: errors.StorageFailing(path=_PATH, reason=_REASON),
+    LOST: lambda: errors.OutcomeUnknown(path=_PATH, reason=_REASON),
+    NEVER: lambda: errors.OutcomeUnknown(path=_PATH, reason=_REASON),
+}
+
+
+def faulty(store: "Store", fate: "Fate") -> "Store":
+    return _FaultyLockable(store, fate) if hasattr(store, "exclusive") else _Faulty(store, fate)
+
+
+def chance(seed: int, **odds: float) -> "Fate":
+    """Each of the named faults befalls with this probability; the same seed brings the same misfortune."""
+    _check_faults(odds, {fault for faults in FAULTS.values() for fault in faults})
+    source = random.Random(seed)  # noqa: S311 (a seeded misfortune, no secret)
+
+    def fate(place: str) -> str:
+        return next((fault for fault in FAULTS[place] if source.random() < odds.get(fault, 0.0)), "")
+
+    return fate
+
+
+def plan(**faults: "Sequence[str]") -> "Fate":
+    """For each place its faults one after another, "" for none; after the last, all goes well."""
+    _check_faults(faults, FAULTS)
+    for place, planned in faults.items():
+        _check_faults(planned, {"", *FAULTS[place]})
+    left = {place: iter(planned) for place, planned in faults.items()}
+    return lambda place: next(left[place], "") if place in left else ""
+
+
+def work_twice() -> "Fate":
+    """Refuses each commit whose snapshot is not the thread's next one after a refusal: `transact` works twice."""
+    mine = threading.local()
+
+    def fate(place: str) -> str:
+        if place == "snapshot":
+            mine.is_second_try = getattr(mine, "refused", False)
+            mine.refused = False
+        elif place == "commit" and not getattr(mine, "is_second_try", False):
+            mine.refused = True
+            return CONFLICT
+        return ""
+
+    return fate
+
+
+class _Misfortune:
+    """What a store and a batch have in common."""
+
+    def __init__(self, ledger: "Ledger", fate: "Fate") -> None:
+        self._ledger = ledger
+        self._fate = fate
+
+    def snapshot(self) -> "_Snapshot":
+        return _suffer(self._fate("snapshot"), lambda: _Snapshot(self._ledger.snapshot(), self._fate))
+
+    def commit(
+        self,
+        checks: "Sequence[Check]",
+        writes: "Sequence[Write]",
+        snapshot: "Snapshot | None" = None,
+        timeout_s: float = LOCK_WAIT_S,
+    ) -> "Committed":
+        fault = self._commit_fault()
+        if fault == CONFLICT and not checks and snapshot is None:
+            fault = ""  # nobody need expect one here
+        inner = snapshot.inner if isinstance(snapshot, _Snapshot) else snapshot
+        return _suffer(fault, lambda: self._ledger.commit(checks, writes, inner, timeout_s))
+
+    def now(self) -> "Instant":
+        return self._ledger.now()
+
+    def sync(self) -> None:
+        self._ledger.sync()
+
+    def _commit_fault(self) -> str:
+        return self._fate("commit")
+
+
+class _Faulty(_Misfortune):
+    _ledger: "Store"
+
+    def __init__(self, store: "Store", fate: "Fate") -> None:
+        super().__init__(store, fate)
+        self.durability = store.durability
+
+    def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> "Watch":
+        return self._ledger.watch(prefixes, since, epoch)
+
+    def load(self, contents: "Iterable[Content]") -> None:
+        self._ledger.load(contents)
+
+    def close(self) -> None:
+        self._ledger.close()
+
+
+class _FaultyLockable(_Faulty):
+    _ledger: "Lockable"
+
+    def exclusive(self, timeout_s: float = LOCK_WAIT_S) -> "_Batch":
+        return _Batch(self._ledger.exclusive(timeout_s), self._fate)
+
+
+class _Batch(_Misfortune):
+    _ledger: "Batch"
+
+    def __init__(self, batch: "Batch", fate: "Fate") -> None:
+        super().__init__(batch, fate)
+        self._end = ""  # LOST or NEVER, once a commit met with it
+
+    def __enter__(self) -> "_Batch":
+        self._ledger.__enter__()
+        return self
+
+    def __exit__(self, kind: object, *exc: object) -> None:
+        if kind is not None or not self._end:
+            self._ledger.__exit__(kind, *exc)
+            return
+        error = _ERRORS[self._end]()
+        if self._end == LOST:
+            self._ledger.__exit__(None, None, None)
+        else:
+            self._ledger.__exit__(type(error), error, None)
+        raise error
+
+    def _commit_fault(self) -> str:
+        fault = self._fate("commit")
+        if fault not in (LOST, NEVER):
+            return fault
+        self._end = fault
+        return ""
+
+
+class _Snapshot:
+    def __init__(self, inner: "Snapshot", fate: "Fate") -> None:
+        self.inner = inner
+        self.epoch = inner.epoch
+        self.revision = inner.revision
+        self._fate = fate
+
+    def __enter__(self) -> "_Snapshot":
+        self.inner.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.inner.__exit__(*exc)
+
+    def get(self, collection: str, id: str) -> "Item | None":
+        return self._read(lambda: self.inner.get(collection, id))
+
+    def list(self, collection: str, after: str = "", limit: int = 100, reverse: bool = False) -> "Sequence[Item]":
+        return self._read(lambda: self.inner.list(collection, after, limit, reverse))
+
+    def head(self, collection: str) -> "Head":
+        return self._read(lambda: self.inner.head(collection))
+
+    def collections(self, prefix: str = "", after: str = "", limit: int = 100) -> "Sequence[str]":
+        return self._read(lambda: self.inner.collections(prefix, after, limit))
+
+    def _read(self, read: "Callable[[], T]") -> "T":
+        return _suffer(self._fate("read"), read)
+
+
+def _suffer(fault: str, operation: "Callable[[], T]") -> "T":
+    if fault and fault not in (LATE, LOST):
+        raise _ERRORS[fault]()
+    if fault == LATE:
+        time.sleep(LATE_S)
+    answer = operation()
+    if fault == LATE:
+        time.sleep(LATE_S)
+    if fault == LOST:
+        raise _ERRORS[fault]()
+    return answer
+
+
+def _check_faults(named: "Iterable[str]", known: "Iterable[str]") -> None:
+    strange = set(named) - set(known)
+    if strange:
+        raise ValueError(f"{sorted(strange)} are none of {sorted(known)}")

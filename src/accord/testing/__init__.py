@@ -1,0 +1,1 @@
+"""What proves an engine: checks that ship with accord and need no test framework."""
