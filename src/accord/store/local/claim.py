@@ -98,7 +98,7 @@ class Claim:
         if self._owner_has(token):
             os.rename(self._path, f"{self._mine}.stale")
             _remove(f"{self._mine}.stale")
-        os.unlink(claim)
+        folder.unlink_if_there(claim)
 
     def _claim_to_break(self, token: str) -> str:
         """The file that lets this process alone break what has this token; "" when another has made it.
@@ -129,7 +129,7 @@ class Claim:
             path = f"{parent}/{entry}"
             if entry.startswith(f"{name}.broken."):
                 if _is_gone(_read(path)) and not self._owner_has(entry.split(".")[-2]):
-                    os.unlink(path)
+                    folder.unlink_if_there(path)
             elif entry.startswith(f"{name}.") and _is_gone(_read(f"{path}/owner")):
                 _remove(path)
 
@@ -161,8 +161,8 @@ def _read(path: str) -> str:
 
 
 def _remove(path: str) -> None:
+    folder.unlink_if_there(f"{path}/owner")
     try:
-        os.unlink(f"{path}/owner")
         os.rmdir(path)
     except FileNotFoundError:
         pass

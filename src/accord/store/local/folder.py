@@ -44,6 +44,13 @@ def flush_folder(path: str) -> None:
         os.close(fd)
 
 
+def unlink_if_there(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
 def refusal(error: OSError, path: str) -> errors.AccordError:
     """What a failed system call on the store means to a person."""
     if error.errno in _FULL:

@@ -122,18 +122,11 @@ class Batch:
         return sorted(written.union(self._disk.shelves.collections(prefix)))
 
     def _publish(self) -> None:
-        while self._records:
-            for record in self._records:
-                for row in record.rows:
-                    row.was = self._was.get((row.collection, row.id), NOTHING)
-            published = {(row.collection, row.id): row.value for record in self._records for row in record.rows}
-            self.state, edits = self._disk.publish(self._records, self.state)
-            self._records = []
-            # What people saved while that was laid out comes after it.
-            for edited in edits:
-                self._adopt(edited)
-                key = edited.collection, edited.id
-                self._was[key] = checksum(published[key])
+        for record in self._records:
+            for row in record.rows:
+                row.was = self._was.get((row.collection, row.id), NOTHING)
+        if self._records:
+            self.state = self._disk.publish(self._records, self.state)
         self._disk.restart_if_due(self.state)
 
     def _record(self, rows: list[Row], lasts: dict[str, int]) -> None:

@@ -18,7 +18,7 @@ from accord.store.contract import KEPT_REVISIONS, MAX_PAGE, Change
 from accord.store.engines.files import making
 from accord.store.engines.files.journal import Journal, Record, Row
 from accord.store.engines.files.redo import Layout, Redo
-from accord.store.engines.files.shelves import Shelves, read
+from accord.store.engines.files.shelves import Shelves, checksum, read
 from accord.store.engines.files.state import State, StateFile, decode
 from accord.store.local import folder
 from accord.store.local.bell import Bell
@@ -89,7 +89,7 @@ class Disk:
             return state
         return self._recover()
 
-    def publish(self, records: list[Record], state: State) -> "tuple[State, list[Edited]]":
+    def publish(self, records: list[Record], state: State) -> State:
         """Commit: an error before the journal is flushed leaves nothing, and after it the commit has happened."""
         layout = Layout(records)
         self._redo.stage(layout)
@@ -101,7 +101,18 @@ class Disk:
             self._state_file.write(state)
         except (OSError, errors.AccordError) as error:
             raise errors.OutcomeUnknown(path=self.root, reason=str(error)) from None
-        return state, edits
+        return self._publish_edits(edits, layout, state)
+
+    def _publish_edits(self, edits: "list[Edited]", layout: Layout, state: State) -> State:
+        """What people saved while others' commits were laid out comes after those."""
+        if not edits:
+            return state
+        records = []
+        for revision, edited in enumerate(edits, state.revision + 1):
+            collection, id = edited.collection, edited.id
+            row = Row(collection, id, edited.value, checksum(layout.rows[collection, id][0].value))
+            records.append(Record(revision, [row], {collection: self.shelves.head(collection).last}))
+        return self.publish(records, state)
 
     def restart_if_due(self, state: State) -> None:
         """Start the journal anew once it is long; should that fail, the old one goes on."""
@@ -152,12 +163,13 @@ class Disk:
             self._redo.tidy(layout)
             self._redo.stage(layout)
             self._state_file.write(State(journal.epoch, journal.base, journal.floor, journal.base, end, False))
-            self._redo.lay_out(layout)
+            edits = self._redo.lay_out(layout)
             revision = records[-1].revision if records else journal.base
             state = State(journal.epoch, revision, journal.floor, journal.base, end, True)
             self._state_file.write(state)
         except OSError as error:
             raise folder.refusal(error, self.root) from None
+        state = self._publish_edits(edits, layout, state)
         self.bell.ring(state.epoch, state.revision)
         return state
 

@@ -24,7 +24,7 @@ def open_or_make(root: str, lock_kind: str) -> Gate | Claim:
     folder.make_folder(root)
     if not os.path.lexists(f"{root}/store"):
         try:
-            _make(root, lock_kind or _lock_that_works(root))
+            _make(root, lock_kind)
         except OSError as error:
             raise folder.refusal(error, root) from None
     found = _read_lock_kind(root)
@@ -37,7 +37,7 @@ def open_or_make(root: str, lock_kind: str) -> Gate | Claim:
 
 def _make(root: str, lock_kind: str) -> None:
     strange = [name for name in os.listdir(root) if name.partition(".")[0] not in ("journal", "store", "lock")]
-    if strange:
+    if strange and not os.path.lexists(f"{root}/store"):  # else another process has just made it
         raise errors.NotAStore(path=root, reason=f"the folder holds other things, such as {sorted(strange)[0]!r}")
     mine = f"{root}/journal.{os.getpid()}"
     Journal.write_new(mine, new_epoch(), 0, 0)
@@ -45,6 +45,7 @@ def _make(root: str, lock_kind: str) -> None:
     mine = f"{root}/store.{os.getpid()}"
     fd = folder.open_private(mine)
     try:
+        lock_kind = lock_kind or _lock_that_works(root)
         os.pwrite(fd, f"{_TITLE}\nformat {FORMAT}\nlock {lock_kind}\n".encode(), 0)
         os.fsync(fd)
     finally:

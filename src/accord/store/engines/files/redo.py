@@ -124,7 +124,7 @@ class Redo:
         edits = self._look_at_old(row, old_path, known)  # of a replacement that a crash cut short
         if row.value is None:
             _rename_if_there(path, old_path)
-            _unlink_if_there(label_path)
+            folder.unlink_if_there(label_path)
         else:
             _link_if_there(path, old_path)
             self._move(f"{self._staged}/{number}", path)
@@ -177,7 +177,7 @@ def _write_new(path: str, data: bytes, flush: bool = False) -> None:
 
 
 def _link_if_there(path: str, other: str) -> None:
-    _unlink_if_there(other)
+    folder.unlink_if_there(other)
     try:
         os.link(path, other)
     except FileNotFoundError:
@@ -187,12 +187,5 @@ def _link_if_there(path: str, other: str) -> None:
 def _rename_if_there(path: str, other: str) -> None:
     try:
         os.rename(path, other)
-    except FileNotFoundError:
-        pass
-
-
-def _unlink_if_there(path: str) -> None:
-    try:
-        os.unlink(path)
     except FileNotFoundError:
         pass
