@@ -41,8 +41,8 @@ class Bell:
 
     def read(self) -> tuple[str, int]:
         """The epoch and revision of the last ring."""
-        epoch, _, revision = os.pread(self._fd, _BYTES, 0).partition(b" ")
-        return (epoch.decode(), int(revision)) if revision[:-1].isdigit() else ("", 0)
+        words = os.pread(self._fd, _BYTES, 0).split()
+        return (words[0].decode(), int(words[1])) if len(words) == 2 else ("", 0)
 
     def close(self) -> None:
         os.close(self._fd)

@@ -45,7 +45,7 @@ class Disk:
         self._state_file = StateFile(f"{root}/state")
         self._journal = Journal(f"{root}/journal")  # used under the lock only
         self._seen: tuple[bytes, State | None] = (b"", None)
-        self._place = (0, 0, 0)  # a journal's base, a revision in it, and where that record ends
+        self._place = (-1, 0, 0)  # a journal's base, a revision in it, and where that record ends
 
     def close(self) -> None:
         for part in (self.lock, self.bell, self._state_file, self._journal):
