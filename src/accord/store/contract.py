@@ -124,7 +124,8 @@ class Instant(Value):
 class Number(Value):
     """The number that the n-th append of a commit will get, for the writes that follow it.
 
-    As an id it becomes 16 digits, inside a value the plain decimal number.
+    As an id it becomes 16 digits, inside a value the plain decimal number. Used as an id in another collection, it
+    raises that collection's last number to itself.
     """
 
     __slots__ = ("append",)
@@ -349,20 +350,26 @@ def check_page(limit: int) -> None:
 def assign_numbers(writes: "Sequence[Write]", last_of: "Callable[[str], int]") -> "tuple[list[int], dict[str, int]]":
     """Number the appends: their numbers in order, and the last number now of each collection asked for."""
     lasts: dict[str, int] = {}
-    numbers = []
+    numbers: list[int] = []
     for write in writes:
         collection = write.collection
         if isinstance(write, Append):
             number = lasts.get(collection) or last_of(collection)
             lasts[collection] = number + 1
             numbers.append(number + 1)
-        elif isinstance(write.id, str) and is_number(write.id):
-            if collection not in lasts:
-                lasts[collection] = last_of(collection)
-            # Else a later append would meet an item under its number.
-            if int(write.id) > lasts[collection]:
-                raise errors.InvalidKey(key=write.id, kind="number that an append gave")
+        elif isinstance(write.id, Number) or is_number(write.id):
+            last = lasts[collection] if collection in lasts else last_of(collection)
+            lasts[collection] = _last_with(write, last, numbers)
     return numbers, lasts
+
+
+def _last_with(write: "Put | Delete", last: int, numbers: "Sequence[int]") -> int:
+    """The last number of a collection once `write` has put under a number: no append may meet it."""
+    if isinstance(write.id, Number):
+        return last if isinstance(write, Delete) else max(last, numbers[write.id.append])
+    if int(write.id) > last:
+        raise errors.InvalidKey(key=write.id, kind="number that an append gave")
+    return last
 
 
 def resolve(writes: "Sequence[Write]", numbers: "Sequence[int]") -> "Iterator[tuple[str, str, bytes | None]]":

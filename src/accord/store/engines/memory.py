@@ -52,7 +52,7 @@ class _Data:
         self.ids: dict[str, list[str]] = {}  # of each collection, in order
         self.changes: list[Change] = []
         self.floor = 0  # the newest revision whose change is forgotten
-        self.bells: list[_thread.LockType] = []  # of those who watch
+        self.waits: list[_thread.LockType] = []  # of those who watch, each released once
 
 
 class Memory:
@@ -83,8 +83,8 @@ class Memory:
                 return Committed(data.revision, ())
             numbers, lasts = assign_numbers(writes, lambda collection: data.heads.get(collection, _NEVER).last)
             _apply(data, list(resolve(writes, numbers)), lasts)
-            for bell in data.bells:
-                _ring(bell)
+            while data.waits:
+                data.waits.pop().release()
             return Committed(data.revision, tuple(numbers))
 
     def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> "_Watch":
@@ -180,11 +180,10 @@ class _Watch:
         self._data = data
         self._prefixes = prefixes
         self._closed = False
-        self._bell = _thread.allocate_lock()
+        self._waits: _thread.LockType | None = None
         with data.lock:
-            if (epoch and epoch != data.epoch) or since < data.floor:
+            if (epoch and epoch != data.epoch) or not data.floor <= since <= data.revision:
                 raise errors.HistoryGone(since=since, oldest=data.floor)
-            data.bells.append(self._bell)
 
     def __enter__(self) -> "_Watch":
         return self
@@ -194,31 +193,39 @@ class _Watch:
 
     def next(self, timeout_s: float) -> Change | None:
         deadline = platform.boot_seconds() + timeout_s
-        while not self._closed:
-            change = self._look()
-            if change is not None:
-                return change
-            if not self._bell.acquire(True, max(0.0, deadline - platform.boot_seconds())):
-                return None
-        return None
+        while True:
+            with self._data.lock:
+                change = None if self._closed else self._look()
+                left_s = deadline - platform.boot_seconds()
+                if change is not None or self._closed or left_s <= 0:
+                    return change
+                # A lock of its own for each wait, so that it is released exactly once.
+                self._waits = wait = _thread.allocate_lock()
+                wait.acquire()
+                self._data.waits.append(wait)
+            if not wait.acquire(True, left_s):
+                with self._data.lock:
+                    self._wake()
 
     def close(self) -> None:
         with self._data.lock:
             self._closed = True
-            if self._bell in self._data.bells:
-                self._data.bells.remove(self._bell)
-        _ring(self._bell)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waits in self._data.waits:
+            self._data.waits.remove(self._waits)
+            self._waits.release()
 
     def _look(self) -> Change | None:
         data = self._data
-        with data.lock:
-            if self.revision < data.floor:
-                raise errors.HistoryGone(since=self.revision, oldest=data.floor)
-            for change in data.changes[max(0, self.revision - data.floor) :]:
-                self.revision = change.revision
-                keys = tuple(key for key in change.keys if key[0].startswith(self._prefixes))
-                if keys:
-                    return Change(change.revision, keys)
+        if self.revision < data.floor:
+            raise errors.HistoryGone(since=self.revision, oldest=data.floor)
+        for change in data.changes[self.revision - data.floor :]:
+            self.revision = change.revision
+            keys = tuple(key for key in change.keys if key[0].startswith(self._prefixes))
+            if keys:
+                return Change(change.revision, keys)
         return None
 
 
@@ -247,9 +254,3 @@ def _apply(data: _Data, writes: list[tuple[str, str, bytes | None]], lasts: dict
         keep = data.changes[-KEPT_REVISIONS:]
         data.floor += len(data.changes) - len(keep)
         data.changes = keep
-
-
-def _ring(bell: "_thread.LockType") -> None:
-    """Let the one who waits on the bell go on; a bell that was rung stays so until it is heard."""
-    bell.acquire(False)
-    bell.release()

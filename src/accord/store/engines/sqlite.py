@@ -113,8 +113,10 @@ class Sqlite:
         timeout_s: float = LOCK_WAIT_S,
     ) -> Committed:
         check_commit(checks, writes)
+        self._opened.check()
         if not isinstance(snapshot, _Snapshot):
             with self.snapshot() as newest:
+                newest.link.check(checks)
                 return self.commit(checks, writes, newest, timeout_s)
         link = snapshot.link
         if not writes:
@@ -149,6 +151,7 @@ class Sqlite:
         return Instant(platform.boot_id(), platform.boot_seconds())
 
     def sync(self) -> None:
+        self._opened.check()
         if self._gate.marked():
             with self.exclusive():
                 pass

@@ -78,8 +78,8 @@ class FileWatch:
         deadline = time.monotonic() + timeout_s
         rung = True
         while not self._closed:
-            if not self._ready:
-                self._look(even_unrung=not rung)
+            while not self._ready and self._look(even_unrung=not rung):
+                pass
             if self._ready:
                 change = self._ready.pop()
                 self.revision = change.revision
@@ -90,8 +90,11 @@ class FileWatch:
             rung = left_s > 0 and self._ear.wait(left_s)
         return None
 
-    def _look(self, even_unrung: bool) -> None:
-        """Take in what is new. A writer that died before it rang leaves commits for the look made anyway."""
+    def _look(self, even_unrung: bool) -> bool:
+        """Take in a page of what is new; whether there was any.
+
+        A writer that died before it rang leaves commits for the look that is made anyway.
+        """
         log = self._source.changes(self.revision)
         self._check(log)
         durable = self._bell.heard(self._epoch)
@@ -104,8 +107,11 @@ class FileWatch:
                 if keys:
                     self._ready.append(Change(change.revision, keys))
         self._ready.reverse()
+        looked_up_to = max(self.revision, min(log.revision, durable))
+        moved_on = looked_up_to > self.revision
         if not self._ready:
-            self.revision = max(self.revision, min(log.revision, durable))
+            self.revision = looked_up_to
+        return moved_on
 
     def _check(self, log: Log) -> None:
         if log.epoch != self._epoch or self.revision < log.floor or self.revision > log.revision:

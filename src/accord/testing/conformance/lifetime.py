@@ -75,8 +75,9 @@ def check_closing_gives_back_what_was_opened(open_store: Opener) -> None:
 
 def check_a_forked_child_is_refused(open_store: Opener) -> None:
     """A child shares its parent's locks and connections, and would break both."""
-    refused = run_in_process(_use_in_child, open_store)
-    assert refused == dict.fromkeys(refused, "StoreForked")
+    endings, numbers = run_in_process(_use_in_child, open_store)
+    assert endings == dict.fromkeys(endings, "StoreForked")
+    assert numbers == (2,)
 
 
 def check_the_clock_goes_forward(open_store: Opener) -> None:
@@ -139,16 +140,15 @@ def _descriptors() -> int:
     return len(os.listdir("/dev/fd"))
 
 
-def _use_in_child(open_store: Opener) -> dict[str, str]:
-    """How each use in a forked child ended; the parent goes on undisturbed."""
+def _use_in_child(open_store: Opener) -> tuple[dict[str, str], tuple[int, ...]]:
+    """How each use in a forked child ended, and what number the parent's next append got."""
     with opened(open_store) as store:
         append(store, "c")
         with store.snapshot() as snapshot:
             uses = _uses(store)
             uses["commit with a snapshot taken before"] = lambda: store.commit([], [Append("c", b"")], snapshot)
             endings = {name: _ending_in_child(use) for name, use in uses.items()}
-        assert append(store, "c").numbers == (2,)
-        return endings
+        return endings, append(store, "c").numbers
 
 
 def _ending_in_child(use: Callable[[], object]) -> str:

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from typing import NamedTuple, TypeVar
 
 from accord.store.contract import (
+    TRIM_EVERY,
     Append,
     Change,
     Committed,
@@ -51,14 +52,18 @@ def raises(kind: type[Exception], why: str = "") -> Iterator[None]:
 
 
 def contents(store: Ledger) -> Contents:
-    """Everything that a snapshot can show."""
     with store.snapshot() as snapshot:
-        names: list[str] = []
-        while page := snapshot.collections(after=names[-1] if names else "", limit=1000):
-            names += page
-        heads = {name: snapshot.head(name) for name in names}
-        items = {name: all_items(snapshot, name) for name in names}
-        return Contents(snapshot.revision, heads, items)
+        return contents_of(snapshot)
+
+
+def contents_of(snapshot: Snapshot) -> Contents:
+    """Everything that the snapshot can show."""
+    names: list[str] = []
+    while page := snapshot.collections(after=names[-1] if names else "", limit=1000):
+        names += page
+    heads = {name: snapshot.head(name) for name in names}
+    items = {name: all_items(snapshot, name) for name in names}
+    return Contents(snapshot.revision, heads, items)
 
 
 def all_items(snapshot: Snapshot, collection: str, limit: int = 1000, reverse: bool = False) -> list[Item]:
@@ -97,8 +102,8 @@ def append(store: Ledger, collection: str, value: bytes = b"") -> Committed:
 def many_commits(store: Store, count: int, collection: str = "many") -> None:
     """As many revisions, in a few durable commits where the engine can."""
     exclusive = getattr(store, "exclusive", None)
-    for start in range(0, count, 5000):
-        size = min(5000, count - start)
+    for start in range(0, count, TRIM_EVERY):
+        size = min(TRIM_EVERY, count - start)
         if exclusive is None:
             _put_often(store, collection, size)
         else:

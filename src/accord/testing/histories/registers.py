@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from accord.testing.histories.history import UNKNOWN, Commit, History, Key, Read, name, table
@@ -36,17 +36,16 @@ def has_order(steps: Sequence[Step]) -> bool:
 
     This is the search of Wing and Gong, with Lowe's memory of the places where it has been.
     """
-    steps = sorted(_settled(steps), key=lambda step: step.called)
-    needed = sum(1 << i for i, step in enumerate(steps) if step.returned != UNKNOWN)
+    search = _Search(steps)
     been = set()
-    ahead = [(0, ABSENT)]
+    ahead = [_Place(0, 0, 0, ABSENT)]
     while ahead:
-        place = done, version = ahead.pop()
-        if done & needed == needed:
+        place = ahead.pop()
+        if place.first == len(search.certain):
             return True
         if place not in been:
             been.add(place)
-            ahead += [(done | 1 << i, steps[i].writes or version) for i in _next_steps(steps, done, version)]
+            ahead += search.next_places(place)
     return False
 
 
@@ -99,29 +98,76 @@ def _named_versions(history: History) -> dict[tuple[Key, int], Version]:
     return named
 
 
-def _next_steps(steps: Sequence[Step], done: int, version: Version) -> list[int]:
-    """The steps that can come next, the likeliest last: none that was called after another one returned."""
-    found: list[int] = []
-    earliest = UNKNOWN
-    first = (~done & (done + 1)).bit_length() - 1
-    for i in range(first, len(steps)):
-        step = steps[i]
-        if done >> i & 1:
-            continue
-        if step.called > earliest:
-            break
-        earliest = min(earliest, step.returned)
-        if step.expects is None or step.expects == version:
-            if step.writes is None:
-                return [i]  # it changes nothing, so if it can come now, it may as well
-            if not any(_are_twins(step, steps[j]) for j in found):
-                found.append(i)
-    return sorted(found, key=lambda i: steps[i].returned, reverse=True)
+class _Place(NamedTuple):
+    """How far a search has come."""
+
+    first: int  # all the certain steps before this one are done, it is not
+    done: int  # which of those after it are done too, bit by bit; the lowest bit stands for it
+    used: int  # which of the uncertain steps are done, or can no longer be
+    version: Version
 
 
-def _are_twins(one: Step, other: Step) -> bool:
-    """Of several steps that may have happened and would do the same, it is enough to try the first."""
-    return one.returned == other.returned == UNKNOWN and one.expects == other.expects and one.writes == other.writes
+class _Search:
+    """The steps that happened, and those that may have; each kind in the order of the calls."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        settled = sorted(_settled(steps), key=lambda step: step.called)
+        self.certain = [step for step in settled if step.returned != UNKNOWN]
+        self.uncertain = [step for step in settled if step.returned == UNKNOWN]
+        self._spent = self._expecting_what_comes_once()
+
+    def next_places(self, place: _Place) -> list[_Place]:
+        """Where one more step leads to, the likeliest last: none that was called after another one returned."""
+        first, done, _, version = place
+        found: list[tuple[float, _Place]] = []
+        earliest = UNKNOWN
+        for i in range(first, len(self.certain)):
+            step = self.certain[i]
+            if step.called > earliest:
+                break
+            if done >> (i - first) & 1:
+                continue
+            earliest = min(earliest, step.returned)
+            if step.expects is None or step.expects == version:
+                there = self._after(step, _advanced(place, i - first))
+                if step.writes is None:
+                    return [there]  # it changes nothing, so if it can come now, it may as well
+                found.append((step.returned, there))
+        found.sort(key=lambda pair: -pair[0])
+        return [*self._uncertain_places(place, earliest), *(there for _, there in found)]
+
+    def _uncertain_places(self, place: _Place, earliest: float) -> Iterator[_Place]:
+        tried = set()
+        for i, step in enumerate(self.uncertain):
+            if step.called > earliest:
+                break
+            effect = (step.expects, step.writes)
+            # Of several that would do the same, it is enough to try the first.
+            if not place.used >> i & 1 and step.expects in (None, place.version) and effect not in tried:
+                tried.add(effect)
+                yield self._after(step, place._replace(used=place.used | 1 << i))
+
+    def _after(self, step: Step, place: _Place) -> _Place:
+        """The version that the step leaves. A version gone for good takes with it those that would expect it."""
+        if step.writes is None:
+            return place
+        return place._replace(version=step.writes, used=place.used | self._spent.get(place.version, 0))
+
+    def _expecting_what_comes_once(self) -> dict[Version, int]:
+        """For each version that is written once, the uncertain steps that expect it."""
+        writers = Counter([ABSENT, *(step.writes for step in [*self.certain, *self.uncertain])])
+        found: dict[Version, int] = defaultdict(int)
+        for i, step in enumerate(self.uncertain):
+            if step.expects and writers[step.expects] == 1:
+                found[step.expects] |= 1 << i
+        return found
+
+
+def _advanced(place: _Place, offset: int) -> _Place:
+    """One more certain step is done: the one this far behind the first that was not."""
+    done = place.done | 1 << offset
+    passed = (~done & (done + 1)).bit_length() - 1  # the ones at its lower end
+    return place._replace(first=place.first + passed, done=done >> passed)
 
 
 def _settled(steps: Sequence[Step]) -> list[Step]:

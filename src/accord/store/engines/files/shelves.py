@@ -11,7 +11,17 @@ from binascii import crc32
 from itertools import islice
 
 from accord import errors
-from accord.store.contract import NUMBER_DIGITS, PLAIN, Head, Item, is_number, is_part, number_id
+from accord.store.contract import (
+    NUMBER_DIGITS,
+    PLAIN,
+    Head,
+    Item,
+    check_collection,
+    check_id,
+    is_number,
+    is_part,
+    number_id,
+)
 from accord.store.engines.files import crowd
 from accord.store.engines.files.journal import NOTHING
 from accord.store.local import folder
@@ -55,18 +65,21 @@ class Shelves:
         self._root = root
 
     def folder(self, collection: str) -> str:
+        check_collection(collection)  # it is about to be part of a path
         return f"{self._root}/{collection}"
 
     def head_path(self, collection: str) -> str:
-        return f"{self._root}/{collection}/.head"
+        return f"{self.folder(collection)}/.head"
 
     def item_path(self, collection: str, id: str) -> str:
         """Of the file with the value."""
+        check_id(id)
+        path = self.folder(collection)
         if is_number(id):
-            return f"{self._root}/{collection}/.numbers/{id[:-3]}/{id}{crowd.SUFFIX}"
+            return f"{path}/.numbers/{id[:-3]}/{id}{crowd.SUFFIX}"
         if is_plain(collection):
-            return f"{self._root}/{collection}/{id}{_TEXT}"
-        return crowd.find(self.folder(collection), id)
+            return f"{path}/{id}{_TEXT}"
+        return crowd.find(path, id)
 
     def label_path(self, collection: str, id: str) -> str:
         """Of the file that says what a plain item should be."""
@@ -171,7 +184,7 @@ class Shelves:
 
     def _walk(self, name: str, prefix: str) -> "Iterator[str]":
         """Names of collections below `name` that may start with `prefix`."""
-        for entry in crowd.list_folder(self.folder(name)):
+        for entry in crowd.list_folder(f"{self._root}/{name}"):
             if "." in entry or entry[0] == "+":
                 if entry == ".head":
                     yield name
