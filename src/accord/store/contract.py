@@ -330,15 +330,17 @@ def check_commit(checks: "Sequence[Check]", writes: "Sequence[Write]") -> None:
     appends = 0
     size = 0
     for write in writes:
-        check_collection(write.collection)
+        if write.collection not in _checked:
+            check_collection(write.collection)
+        if not isinstance(write, Delete):
+            value = write.value
+            size += len(value) if isinstance(value, bytes) else _template_size(value, appends)
         if isinstance(write, Append):
             appends += 1
         elif isinstance(write.id, str):
             check_id(write.id)
         else:
             _check_number(write.id, appends)
-        if not isinstance(write, Delete):
-            size += _value_size(write.value, appends - isinstance(write, Append))
     _check_count("bytes", MAX_BYTES, size)
 
 
@@ -401,10 +403,8 @@ def _check_number(number: Number, appends: int) -> None:
         raise ValueError(f"{number!r} names no earlier append of this commit")
 
 
-def _value_size(value: "bytes | Template", appends: int) -> int:
-    if isinstance(value, bytes):
-        return len(value)
-    for piece in value:
+def _template_size(template: "Template", appends: int) -> int:
+    for piece in template:
         if isinstance(piece, Number):
             _check_number(piece, appends)
-    return sum(NUMBER_DIGITS if isinstance(piece, Number) else len(piece) for piece in value)
+    return sum(NUMBER_DIGITS if isinstance(piece, Number) else len(piece) for piece in template)

@@ -33,7 +33,7 @@ class Gate:
             waited = not self._try()
             if waited:
                 self._wait(deadline, timeout_s)
-            _write(self._fd, self._name, 0)
+            self._sign()
             return waited
         except BaseException:
             self.release()
@@ -52,6 +52,13 @@ class Gate:
 
     def close(self) -> None:
         os.close(self._fd)
+
+    def _sign(self) -> None:
+        if os.pread(self._fd, _PID_BYTES, 0) != self._name:
+            try:
+                os.pwrite(self._fd, self._name, 0)
+            except OSError:
+                pass  # the name of the holder is a courtesy, and a full disk no reason to fail
 
     def _try(self) -> bool:
         try:
@@ -122,10 +129,3 @@ class _Waiter:
                     return
                 self._got = True
                 self._done.release()
-
-
-def _write(fd: int, data: bytes, at: int) -> None:
-    try:
-        os.pwrite(fd, data, at)
-    except OSError:
-        pass  # the name of the holder is a courtesy, and a full disk no reason to fail

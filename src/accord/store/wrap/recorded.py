@@ -71,11 +71,16 @@ class _Log:
         self._write({"id": id, "outcome": outcome, "returned": time.monotonic_ns(), **facts})
 
     def close(self) -> None:
-        os.close(self._fd)
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
     def _write(self, record: dict[str, object]) -> None:
+        if self._fd < 0:
+            return  # the store is closed too, and refuses whatever is asked
         # The line's end comes first: what follows half a line, of a process that was killed, stays readable.
-        line = f"\n{jsontext.dumps(record)}".encode()
+        # Half a character, which a refused key may hold, becomes its escape in JSON.
+        line = f"\n{jsontext.dumps(record)}".encode(errors="backslashreplace")
         if os.write(self._fd, line) != len(line):
             raise OSError(errno.ENOSPC, "half a record was written")
 
