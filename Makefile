@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test test-long check format bench requirements demo clean
+.PHONY: help test test-long check format bench requirements reference demo clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -37,12 +37,14 @@ format: $(READY) ## format the code, sort the imports
 	@$(PY) -m ruff check --quiet --select I --fix $(CODE)
 	@$(PY) -m ruff format --quiet $(CODE)
 
-bench: $(READY) ## measure
-	@test -f bench/run.py || { echo 'there are no benchmarks yet'; exit 1; }
+bench: $(READY) ## measure, and write docs/benchmarks.md (up to 10 minutes)
 	@$(PY) bench/run.py
 
 requirements: $(READY) ## what the last `make test` proved of docs/requirements.md
 	@$(PY) tools/requirements.py $(COVERED) --promised $(PROMISED)
+
+reference: $(READY) ## write the pages of docs/ that are made from the code
+	@$(PY) tools/reference.py
 
 demo: $(READY) ## show what accord does
 	@$(PY) -m accord.demo

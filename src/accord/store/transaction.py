@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
 
-    from accord.store.contract import Batch, Check, Committed, Instant, Ledger, Snapshot, Store, Template, Write
+    from accord.store.contract import Batch, Check, Committed, Instant, Ledger, Snapshot, Template, Write
 
     T = TypeVar("T")
 
@@ -139,7 +139,7 @@ class Request:
 
 
 def transact(
-    store: "Store",
+    store: "Ledger",
     work: "Callable[[Transaction], T]",
     key: str | None = None,
     params: bytes = b"",

@@ -186,7 +186,7 @@ def check_an_answer_that_is_no_json_commits_nothing(open_store: Opener) -> None:
     with opened(open_store) as store:
         append(store, "c")
         before = contents(store)
-        for answer in (b"bytes", float("nan"), {"a": float("inf")}, object(), {"a": {1, 2}}):
+        for answer in (b"bytes", float("nan"), {"a": float("inf")}, object(), {"a": {1, 2}}, "\ud800"):
 
             def work(tx: Transaction, answer: object = answer) -> object:
                 tx.append("c", b"")

@@ -203,6 +203,7 @@ def check_a_number_can_be_an_id_and_part_of_a_value(open_store: Opener) -> None:
         assert store.commit([], writes).numbers == (12, 1, 13)
         assert value_of(store, "place", "x") == b'{"number":12}'
         assert value_of(store, "place", number_id(12)) == b"by number"
+        assert [item.id for item in contents(store).items["place"]] == [number_id(12), "x", "y", "z"]
         assert value_of(store, "place", "y") == b"13"
         assert value_of(store, "place", "z") == b""
         assert values_of(store, "log") == [b"mail 12"]
@@ -212,6 +213,20 @@ def check_a_number_can_be_an_id_and_part_of_a_value(open_store: Opener) -> None:
         assert value_of(store, "mail", number_id(14)) is None
         with store.watch(["place"], done.revision - 2) as watch:
             assert take(watch, 1)[0].keys == tuple(("place", id) for id in (number_id(12), "x", "y", "z"))
+
+
+def check_a_number_used_elsewhere_is_not_given_there(open_store: Opener) -> None:
+    """A put under it raises the other collection's last number, so that no append meets the item."""
+    with opened(open_store) as store:
+        for _ in range(4):
+            append(store, "mail")
+        store.commit([], [Append("mail", b""), Put("place", Number(0), b"by number"), Append("place", b"next")])
+        assert append(store, "place", b"after").numbers == (7,)
+        store.commit([], [Append("mail", b""), Delete("seen", Number(0)), Put("mail", Number(0), b"")])
+        found = contents(store)
+        assert {name: head.last for name, head in found.heads.items()} == {"mail": 6, "place": 7, "seen": 0}
+        assert [item.id for item in found.items["place"]] == [number_id(number) for number in (5, 6, 7)]
+        assert append(store, "seen").numbers == (1,)
 
 
 def check_each_writing_commit_has_the_next_revision(open_store: Opener) -> None:

@@ -1,0 +1,61 @@
+"""What the docs show works, and what there is stands in them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from accord.store.open import engines
+from tools import reference
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
+
+
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_pages_made_from_the_code_are_up_to_date(name: str) -> None:
+    assert (DOCS / name).read_text() == reference.PAGES[name](), "run: make reference"
+
+
+def test_every_engine_is_in_the_docs() -> None:
+    page = (DOCS / "store.md").read_text()
+    assert [name for name in engines() if f"`{name}:" not in page] == []
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "```python" in page.read_text()], ids=lambda page: page.stem
+)
+def test_the_python_in_the_docs_runs(page: Path, tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_make_targets_in_the_docs_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        assert set(re.findall(r"`make ([a-z-]+)", page.read_text())) <= targets, page
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page}: {link}"
+
+
+def test_the_transcript_in_the_readme_is_what_the_demo_prints() -> None:
+    done = subprocess.run([sys.executable, "-m", "accord.demo"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    shown = (ROOT / "README.md").read_text().partition("$ make demo\n")[2].partition("\n##")[0]
+    lines = [line.strip() for line in shown.splitlines() if line.strip()]
+    assert len(lines) > 5
+    assert [_shape(line) for line in lines] == [
+        _shape(line.strip()) for line in done.stdout.splitlines() if line.strip()
+    ]
+
+
+def _shape(line: str) -> str:
+    return re.sub(r"[0-9.]+", "N", line)
