@@ -18,6 +18,14 @@ def dumps(value: object) -> str:
         raise errors.InvalidJson(reason=str(error)) from None
 
 
+def encode(value: object) -> bytes:
+    """`value` as it is stored and sent."""
+    try:
+        return dumps(value).encode()
+    except UnicodeEncodeError:
+        raise errors.InvalidJson(reason="half a surrogate pair") from None
+
+
 def loads(text: str | bytes) -> object:
     """The value of `text`, refusing what other readers would read otherwise or could not store."""
     if len(text) > MAX_BYTES:
@@ -30,7 +38,7 @@ def loads(text: str | bytes) -> object:
     if end != len(text):
         raise errors.InvalidJson(reason=f"something follows the value at character {end}")
     if "\\u" in text:
-        _check_surrogates(value)
+        encode(value)  # an escape can name half a character, which could be neither stored nor printed
     return value
 
 
@@ -73,14 +81,6 @@ def _check_depth(text: str) -> None:
                 raise errors.InvalidJson(reason=f"nested deeper than {MAX_DEPTH}")
         elif letter in "]}":
             depth -= 1
-
-
-def _check_surrogates(value: object) -> None:
-    """An escape can name half a character, which could be neither stored nor printed."""
-    try:
-        dumps(value).encode()
-    except UnicodeEncodeError:
-        raise errors.InvalidJson(reason="half a surrogate pair") from None
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

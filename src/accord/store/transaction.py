@@ -211,13 +211,12 @@ def _encoded(result: object) -> "Template":
     if isinstance(result, Number):
         return (result,)
     if not isinstance(result, dict):
-        return (jsontext.dumps(result).encode(),)
+        return (jsontext.encode(result),)
     pieces: list[bytes | Number] = []
     for key, value in result.items():
-        pieces.append(f"{',' if pieces else '{'}{jsontext.dumps(key)}:".encode())
-        pieces.append(value if isinstance(value, Number) else jsontext.dumps(value).encode())
-    pieces.append(b"}" if pieces else b"{}")
-    return tuple(pieces)
+        pieces += [b"," if pieces else b"{", jsontext.encode(key), b":"]
+        pieces.append(value if isinstance(value, Number) else jsontext.encode(value))
+    return (*pieces, b"}") if pieces else (b"{}",)
 
 
 def _buffered_item(id: str, value: "bytes | Template | None") -> Item | None:

@@ -123,9 +123,13 @@ class Sqlite:
             link.restart("begin")
             link.check(checks)
             return Committed(link.revision, ())
-        stale = self._gate.acquire(timeout_s)
+        at_once = self._gate.try_acquire()
+        if not at_once:
+            # A reader that waits in the queue would keep the WAL from ever starting anew.
+            link.end()
+            self._gate.acquire(timeout_s)
         try:
-            done = self._write(link, checks, writes, stale)
+            done = self._write(link, checks, writes, stale=not at_once)
             link.commit()
         finally:
             link.end()
@@ -160,6 +164,9 @@ class Sqlite:
     def load(self, contents: "Iterable[Content]") -> None:
         with self.exclusive() as batch:
             batch.load(contents)
+        link = self._borrow()
+        link.rows("pragma wal_checkpoint(truncate)", ())  # the next one to open would have to read it all
+        self._give_back(link)
 
     def close(self) -> None:
         if self._opened.closed:

@@ -19,7 +19,7 @@ _MOST_TURNS = 100
 
 
 class Claim:
-    """The same three calls as `Gate`."""
+    """Used as a `Gate` is."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -30,13 +30,13 @@ class Claim:
         self._token = ""
         self._sweep()
 
-    def acquire(self, timeout_s: float) -> bool:
-        """Go in, alone; whether others were inside meanwhile."""
+    def acquire(self, timeout_s: float) -> None:
+        """Go in, alone."""
         deadline = time.monotonic() + timeout_s
         if not self._inside.acquire(True, max(0.0, timeout_s)):
             raise self._timeout(timeout_s)
         try:
-            return self._wait(deadline, timeout_s)
+            self._wait(deadline, timeout_s)
         except BaseException:
             self._inside.release()
             raise
@@ -50,19 +50,16 @@ class Claim:
     def close(self) -> None:
         _remove(self._mine)
 
-    def _wait(self, deadline: float, timeout_s: float) -> bool:
+    def _wait(self, deadline: float, timeout_s: float) -> None:
         self._prepare()
         pause_s = _FIRST_PAUSE_S
-        waited = False
         while not self._try():
-            waited = True
             self._break_stale()
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise self._timeout(timeout_s)
             time.sleep(min(left_s, pause_s))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-        return waited
 
     def _prepare(self) -> None:
         """The folder, with its owner in it, beside the place it is to be moved to."""

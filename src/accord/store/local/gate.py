@@ -24,17 +24,25 @@ class Gate:
         self._waiter: _Waiter | None = None
         self._name = b"%-*d" % (_PID_BYTES, os.getpid())
 
-    def acquire(self, timeout_s: float) -> bool:
-        """Go in, alone; whether others were inside meanwhile."""
+    def try_acquire(self) -> bool:
+        """Go in, alone, if that needs no waiting."""
+        if not self._inside.acquire(False):
+            return False
+        if not self._try():
+            self._inside.release()
+            return False
+        self._sign()
+        return True
+
+    def acquire(self, timeout_s: float) -> None:
+        """Go in, alone."""
         deadline = time.monotonic() + timeout_s
         if not self._inside.acquire(True, max(0.0, timeout_s)):
             raise self._timeout(timeout_s)
         try:
-            waited = not self._try()
-            if waited:
+            if not self._try():
                 self._wait(deadline, timeout_s)
             self._sign()
-            return waited
         except BaseException:
             self.release()
             raise

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     class Lockable(Store, Exclusive, Protocol): ...
 
     T = TypeVar("T")
-    Fate = Callable[[str], str]  # from a place, a name in FAULTS, to the fault that befalls it now; "": none
+    Fate = Callable[[str, Sequence[str]], str]  # to a place, and the faults that can befall it: one of them, or ""
 
 CONFLICT = "conflict"  # nothing is written
 MOVED = "moved"
@@ -75,8 +75,8 @@ def chance(seed: int, **odds: float) -> "Fate":
     _check_faults(odds, {fault for faults in FAULTS.values() for fault in faults})
     source = random.Random(seed)  # noqa: S311 (a seeded misfortune, no secret)
 
-    def fate(place: str) -> str:
-        return next((fault for fault in FAULTS[place] if source.random() < odds.get(fault, 0.0)), "")
+    def fate(place: str, possible: "Sequence[str]") -> str:
+        return next((fault for fault in possible if source.random() < odds.get(fault, 0.0)), "")
 
     return fate
 
@@ -87,18 +87,24 @@ def plan(**faults: "Sequence[str]") -> "Fate":
     for place, planned in faults.items():
         _check_faults(planned, {"", *FAULTS[place]})
     left = {place: iter(planned) for place, planned in faults.items()}
-    return lambda place: next(left[place], "") if place in left else ""
+
+    def fate(place: str, possible: "Sequence[str]") -> str:
+        fault = next(left.get(place, iter(())), "")
+        _check_faults([fault], {"", *possible})
+        return fault
+
+    return fate
 
 
 def work_twice() -> "Fate":
     """Refuses each commit whose snapshot is not the thread's next one after a refusal: `transact` works twice."""
     mine = threading.local()
 
-    def fate(place: str) -> str:
+    def fate(place: str, possible: "Sequence[str]") -> str:
         if place == "snapshot":
             mine.is_second_try = getattr(mine, "refused", False)
             mine.refused = False
-        elif place == "commit" and not getattr(mine, "is_second_try", False):
+        elif CONFLICT in possible and not getattr(mine, "is_second_try", False):
             mine.refused = True
             return CONFLICT
         return ""
@@ -114,7 +120,9 @@ class _Misfortune:
         self._fate = fate
 
     def snapshot(self) -> "_Snapshot":
-        return _suffer(self._fate("snapshot"), lambda: _Snapshot(self._ledger.snapshot(), self._fate))
+        return _suffer(
+            self._fate("snapshot", FAULTS["snapshot"]), lambda: _Snapshot(self._ledger.snapshot(), self._fate)
+        )
 
     def commit(
         self,
@@ -123,11 +131,10 @@ class _Misfortune:
         snapshot: "Snapshot | None" = None,
         timeout_s: float = LOCK_WAIT_S,
     ) -> "Committed":
-        fault = self._commit_fault()
-        if fault == CONFLICT and not checks and snapshot is None:
-            fault = ""  # nobody need expect one here
+        # Who checks nothing, and read nothing, need not expect a conflict.
+        possible = [fault for fault in FAULTS["commit"] if fault != CONFLICT or checks or snapshot is not None]
         inner = snapshot.inner if isinstance(snapshot, _Snapshot) else snapshot
-        return _suffer(fault, lambda: self._ledger.commit(checks, writes, inner, timeout_s))
+        return _suffer(self._commit_fault(possible), lambda: self._ledger.commit(checks, writes, inner, timeout_s))
 
     def now(self) -> "Instant":
         return self._ledger.now()
@@ -135,8 +142,8 @@ class _Misfortune:
     def sync(self) -> None:
         self._ledger.sync()
 
-    def _commit_fault(self) -> str:
-        return self._fate("commit")
+    def _commit_fault(self, possible: "Sequence[str]") -> str:
+        return self._fate("commit", possible)
 
 
 class _Faulty(_Misfortune):
@@ -185,8 +192,8 @@ class _Batch(_Misfortune):
             self._ledger.__exit__(type(error), error, None)
         raise error
 
-    def _commit_fault(self) -> str:
-        fault = self._fate("commit")
+    def _commit_fault(self, possible: "Sequence[str]") -> str:
+        fault = self._fate("commit", possible)
         if fault not in (LOST, NEVER):
             return fault
         self._end = fault
@@ -220,7 +227,7 @@ class _Snapshot:
         return self._read(lambda: self.inner.collections(prefix, after, limit))
 
     def _read(self, read: "Callable[[], T]") -> "T":
-        return _suffer(self._fate("read"), read)
+        return _suffer(self._fate("read", FAULTS["read"]), read)
 
 
 def _suffer(fault: str, operation: "Callable[[], T]") -> "T":

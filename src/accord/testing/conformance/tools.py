@@ -59,8 +59,11 @@ def contents(store: Ledger) -> Contents:
 def contents_of(snapshot: Snapshot) -> Contents:
     """Everything that the snapshot can show."""
     names: list[str] = []
-    while page := snapshot.collections(after=names[-1] if names else "", limit=1000):
+    after = ""
+    while page := snapshot.collections(after=after, limit=1000):
+        assert page[0] > after, f"{page[0]} after {after}"
         names += page
+        after = page[-1]
     heads = {name: snapshot.head(name) for name in names}
     items = {name: all_items(snapshot, name) for name in names}
     return Contents(snapshot.revision, heads, items)
@@ -69,9 +72,13 @@ def contents_of(snapshot: Snapshot) -> Contents:
 def all_items(snapshot: Snapshot, collection: str, limit: int = 1000, reverse: bool = False) -> list[Item]:
     """Page by page to the end."""
     found: list[Item] = []
-    while page := snapshot.list(collection, found[-1].id if found else "", limit, reverse):
+    after = ""
+    while page := snapshot.list(collection, after, limit, reverse):
         assert len(page) <= limit
+        # Else this would never end.
+        assert not after or (page[0].id < after if reverse else page[0].id > after), f"{page[0].id} after {after}"
         found += page
+        after = page[-1].id
     return found
 
 

@@ -36,14 +36,14 @@ def way(path: str, id: str) -> "Iterator[str]":
         yield path
 
 
-def walk(path: str, after: str, reverse: bool, prefix: str = "") -> "Iterator[str]":
-    """The ids below the folder `path` that lie beyond `after`, in order; folders are read as one gets to them."""
+def walk(path: str, after: str, reverse: bool, prefix: str = "") -> "Iterator[tuple[str, str]]":
+    """The ids below `path` beyond `after`, in order, with their files; folders are read as one gets to them."""
     names, folders = _entries(path)
     beyond = [name for name in names if (not after or name < after if reverse else name > after)]
     for name in sorted([*beyond, *[prefix + step for step in folders]], reverse=reverse):
         step = name[len(prefix) :]
         if step not in folders:
-            yield name
+            yield name, f"{path}/{name}{SUFFIX}"
         elif _may_lie_beyond(name, after, reverse):
             yield from walk(f"{path}/+{step}", after, reverse, name)
 
@@ -73,7 +73,11 @@ def tidy(path: str) -> None:
 
 def _depth(path: str) -> int:
     """How many characters of their ids the folders on the way to `path` stand for."""
-    return _STEP * path.count("/+")
+    depth = 0
+    while os.path.basename(path).startswith("+"):
+        path = os.path.dirname(path)
+        depth += _STEP
+    return depth
 
 
 def _entries(path: str) -> tuple[list[str], set[str]]:

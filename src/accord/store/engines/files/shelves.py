@@ -98,7 +98,21 @@ class Shelves:
 
     def get(self, collection: str, id: str) -> Item | None:
         """The item; `Edited` when it is a plain one that a person changed."""
-        path = self.item_path(collection, id)
+        return self._item(collection, id, self.item_path(collection, id))
+
+    def page(self, collection: str, after: str, limit: int, reverse: bool) -> "Sequence[Item]":
+        found = self._files(collection, after, limit, reverse)
+        return [item for item in [self._item(collection, id, path) for id, path in found] if item is not None]
+
+    def ids(self, collection: str, after: str, limit: int, reverse: bool) -> "Sequence[str]":
+        return [id for id, _ in self._files(collection, after, limit, reverse)]
+
+    def collections(self, prefix: str) -> "list[str]":
+        """All that were ever written to."""
+        found = [name for name in self._walk("", prefix) if name.startswith(prefix)]
+        return sorted(name for name in found if self.head(name).revision)
+
+    def _item(self, collection: str, id: str, path: str) -> Item | None:
         data = read(path)
         if is_plain(collection) and not is_number(id):
             return self._plain_item(collection, id, data)
@@ -109,20 +123,6 @@ class Shelves:
         if revision is None:
             raise errors.StoreDamaged(path=path, reason="its checksum is wrong")
         return Item(id, value, revision)
-
-    def page(self, collection: str, after: str, limit: int, reverse: bool) -> "list[Item]":
-        ids = self.ids(collection, after, limit, reverse)
-        return [item for item in [self.get(collection, id) for id in ids] if item is not None]
-
-    def ids(self, collection: str, after: str, limit: int, reverse: bool) -> "Sequence[str]":
-        numbers = self._numbers(collection, after, limit, reverse)
-        names = self._names(collection, after, limit, reverse)
-        return sorted([*numbers, *names], reverse=reverse)[:limit] if names else numbers
-
-    def collections(self, prefix: str) -> "list[str]":
-        """All that were ever written to."""
-        found = [name for name in self._walk("", prefix) if name.startswith(prefix)]
-        return sorted(name for name in found if self.head(name).revision)
 
     def _plain_item(self, collection: str, id: str, value: bytes | None) -> Item | None:
         line = read(self.label_path(collection, id))
@@ -145,26 +145,32 @@ class Shelves:
                 names.add(name)
         return names
 
-    def _names(self, collection: str, after: str, limit: int, reverse: bool) -> "list[str]":
+    def _files(self, collection: str, after: str, limit: int, reverse: bool) -> "Sequence[tuple[str, str]]":
+        """Ids beyond `after`, in order, with their files."""
+        numbers = self._numbers(collection, after, limit, reverse)
+        names = self._names(collection, after, limit, reverse)
+        return sorted([*numbers, *names], reverse=reverse)[:limit] if numbers and names else numbers or names
+
+    def _names(self, collection: str, after: str, limit: int, reverse: bool) -> "list[tuple[str, str]]":
         if not is_plain(collection):
             return list(islice(crowd.walk(self.folder(collection), after, reverse), limit))
         names = self.plain_names(collection)
-        if reverse:
-            return sorted([name for name in names if not after or name < after], reverse=True)[:limit]
-        return sorted([name for name in names if name > after])[:limit]
+        beyond = [name for name in names if (not after or name < after if reverse else name > after)]
+        return [(name, self.item_path(collection, name)) for name in sorted(beyond, reverse=reverse)[:limit]]
 
-    def _numbers(self, collection: str, after: str, limit: int, reverse: bool) -> "list[str]":
+    def _numbers(self, collection: str, after: str, limit: int, reverse: bool) -> "list[tuple[str, str]]":
         """Numbered ids beyond `after`. Numbers are dense until something is deleted, so each is first tried."""
         last = self.head(collection).last
-        found: list[str] = []
+        found: list[tuple[str, str]] = []
         if not last:
             return found
         number = _before(after, last) if reverse else _beyond(after)
         step = -1 if reverse else 1
         while len(found) < limit and 1 <= number <= last:
             id = number_id(number)
-            if os.path.exists(self.item_path(collection, id)):
-                found.append(id)
+            path = self.item_path(collection, id)
+            if os.path.exists(path):
+                found.append((id, path))
                 number += step
             else:
                 number = self._skip_gap(collection, number, reverse)

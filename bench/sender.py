@@ -1,0 +1,110 @@
+"""A process that sends messages one after another, in one of several ways, and says how it went."""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from accord import platform
+from bench import mail_send, place, plain_loop, slow_flush
+from bench.processes import answer, run_together, wait_for_start
+
+PLAIN = "plain loop"
+SQLITE = "sqlite"
+SQLITE_UNFLUSHED = "sqlite, not flushed"
+SQLITE_BATCHES = "sqlite, a hundred sends in one commit"
+FILES = "files"
+MEMORY = "memory"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What one process did."""
+
+    messages: int
+    took_s: float  # from the common start to its last message
+    worst_wait_s: float  # of one message, or of one batch
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class Run:
+    sent: list[Sent]  # one of each process
+    lost: int  # messages that were acknowledged and are not there
+    wal_bytes: int  # of SQLite, at the end
+
+
+def run(way: str, processes: int, calls: int, seconds: float = 3600.0, slow: bool = False) -> Run:
+    """Let processes send `calls` times each, or for `seconds`."""
+    variables = slow_flush.environment() if slow else {}
+    with place.folder() as folder:
+        target = _create(way, f"{folder}/store")
+        commands = [["bench.sender", way, target, str(calls), str(seconds), f"p{n}"] for n in range(processes)]
+        sent = [Sent(*reply) for reply in run_together(commands, variables)]
+        messages = sum(one.messages for one in sent)
+        wal = Path(folder, "store-wal")
+        wal_bytes = wal.stat().st_size if wal.exists() else 0
+        return Run(sent, messages - _count(way, target, messages), wal_bytes)
+
+
+def run_one(way: str, calls: int) -> Sent:
+    return run(way, 1, calls).sent[0]
+
+
+def rate(sent: Sequence[Sent]) -> float:
+    """Messages per second of all processes together, until the last was done."""
+    return sum(one.messages for one in sent) / max(one.took_s for one in sent)
+
+
+def _create(way: str, path: str) -> str:
+    """Make what is to be sent to; its path or URL."""
+    if way == PLAIN:
+        plain_loop.create(path)
+        return path
+    if way == MEMORY:
+        return "memory:"
+    url = f"{way.partition(',')[0]}:{path}"
+    mail_send.create(url)
+    return url
+
+
+def _count(way: str, target: str, sent: int) -> int:
+    if way == PLAIN:
+        return plain_loop.count(target)
+    # What was in memory went with its process.
+    return sent if way == MEMORY else mail_send.count(target)
+
+
+def _open(way: str, target: str, name: str) -> tuple[Callable[[int], None], int]:
+    """What sends, and how many messages each call of it sends."""
+    if way == PLAIN:
+        return plain_loop.open_sender(target), 1
+    if way == SQLITE_BATCHES:
+        return mail_send.open_batch_sender(target, name), mail_send.BATCH
+    if way == SQLITE_UNFLUSHED:
+        platform.flush = lambda fd: None
+    return mail_send.open_sender(target, name), 1
+
+
+def main() -> None:
+    way, target, calls, seconds, name = sys.argv[1:]
+    send, messages_per_call = _open(way, target, name)
+    most = int(calls)
+    start_at = wait_for_start()
+    end_at = start_at + float(seconds)
+    cpu_s = time.process_time()
+    done = 0
+    worst_wait_s = 0.0
+    now = time.monotonic()
+    while done < most and now < end_at:
+        before = now
+        send(done)
+        done += 1
+        now = time.monotonic()
+        worst_wait_s = max(worst_wait_s, now - before)
+    answer([done * messages_per_call, now - start_at, worst_wait_s, time.process_time() - cpu_s])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""Every check on every engine."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.register_assert_rewrite("accord.testing.conformance")  # so that a check that fails shows the values it compared
+
+from accord.store.open import engines  # noqa: E402 - after the line above
+from accord.testing import conformance  # noqa: E402
+from tests.conformance.engines import ENGINES, Engine  # noqa: E402
+
+
+def checks_for(engine: Engine) -> list[conformance.Check]:
+    checks = conformance.checks()
+    checks += conformance.checks_with_exclusive() if engine.exclusive else conformance.checks_without_exclusive()
+    if engine.shared:
+        checks += conformance.checks_across_processes()
+    return checks
+
+
+@pytest.mark.covers("S1", "S2")
+@pytest.mark.parametrize(
+    ("engine", "check"),
+    [
+        pytest.param(engine, check, id=f"{engine.name}-{check.__name__.removeprefix('check_')}")
+        for engine in ENGINES
+        for check in checks_for(engine)
+    ],
+)
+def test_engine(engine: Engine, check: conformance.Check, tmp_path: Path) -> None:
+    check(engine.at(tmp_path))
+
+
+def test_every_engine_is_tested() -> None:
+    assert sorted(engine.name for engine in ENGINES) == engines()

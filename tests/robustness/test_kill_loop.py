@@ -1,0 +1,67 @@
+"""Writers killed at any moment, a hundred times: what they were promised is there, once, and nothing is half."""
+
+import random
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from accord.store.open import open_store
+from tests.robustness.homes import ENGINES, INTEGRITY, history, url_in
+from tests.robustness.writers import Writers, counts
+
+KILLS = 120
+AT_ONCE = 3
+
+
+@pytest.mark.covers("S4")
+@pytest.mark.parametrize("engine", ENGINES)
+def test_kill_loop(engine: str, tmp_path: Path) -> None:
+    kill_loop(engine, tmp_path, KILLS, seed=1)
+
+
+@pytest.mark.long
+@pytest.mark.covers("S4")
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("seed", range(2, 8))
+def test_long_kill_loop(engine: str, seed: int, tmp_path: Path) -> None:
+    kill_loop(engine, tmp_path, 10 * KILLS, seed)
+
+
+def kill_loop(engine: str, home: Path, kills: int, seed: int) -> None:
+    """Every kill finds its victim between two commits of an endless loop: after its first call and before its last."""
+    random_ = random.Random(seed)
+    url = url_in(engine, home)
+    alive = [f"w{n}" for n in range(AT_ONCE)]
+    in_midst = 0
+    with Writers(url) as writers, closing(open_store(url)) as store:
+        for name in alive:
+            writers.start(name)
+        for n in range(AT_ONCE, AT_ONCE + kills):
+            victim = alive.pop(random_.randrange(AT_ONCE))
+            enough = writers.acknowledged[victim] + random_.randrange(1, 5)
+            while writers.acknowledged[victim] < enough:
+                writers.listen()
+            time.sleep(random_.random() * 0.003)  # so that the kill comes at any point of a commit
+            writers.kill(victim)
+            in_midst += kept(store, writers, victim)
+            alive.append(f"w{n}")
+            writers.start(alive[-1])
+        for name in alive:
+            writers.kill(name)
+        found = counts(store)
+        for name, promised in writers.acknowledged.items():
+            assert promised <= found[name] <= promised + 1
+        assert [change.revision for change in history(store)] == list(range(1, found.total() + 1))
+    assert in_midst > 0, "no kill came between a commit and its acknowledgement"
+    INTEGRITY[engine](home)
+
+
+def kept(store, writers, victim) -> bool:
+    """Whether the victim's last commit stands though it was not acknowledged; all that was must stand."""
+    with store.snapshot() as snapshot:
+        found = len(snapshot.list(f"by/{victim}", limit=1000))
+    promised = writers.acknowledged[victim]
+    assert promised <= found <= promised + 1
+    return found > promised
