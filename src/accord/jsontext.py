@@ -13,23 +13,18 @@ _INFINITE = float("inf")
 def dumps(value: object) -> str:
     """`value` as compact JSON."""
     try:
-        return "".join(_encoder(value, 0))
+        text = "".join(_encoder(value, 0))
     except (TypeError, ValueError, RecursionError) as error:
         raise errors.InvalidJson(reason=str(error)) from None
-
-
-def encode(value: object) -> bytes:
-    """`value` as it is stored and sent."""
-    try:
-        return dumps(value).encode()
-    except UnicodeEncodeError:
-        raise errors.InvalidJson(reason="half a surrogate pair") from None
+    _count_bytes(text)
+    return text
 
 
 def loads(text: str | bytes) -> object:
     """The value of `text`, refusing what other readers would read otherwise or could not store."""
-    if len(text) > MAX_BYTES:
-        raise errors.InvalidJson(reason=f"{len(text)} bytes, more than {MAX_BYTES}")
+    size = len(text) if isinstance(text, bytes) else _count_bytes(text)
+    if size > MAX_BYTES:
+        raise errors.InvalidJson(reason=f"{size} bytes, more than {MAX_BYTES}")
     if isinstance(text, bytes):
         text = _decode(text)
     _check_depth(text)
@@ -38,8 +33,15 @@ def loads(text: str | bytes) -> object:
     if end != len(text):
         raise errors.InvalidJson(reason=f"something follows the value at character {end}")
     if "\\u" in text:
-        encode(value)  # an escape can name half a character, which could be neither stored nor printed
+        dumps(value)  # an escape can name half a character, which could be neither stored nor printed
     return value
+
+
+def _count_bytes(text: str) -> int:
+    try:
+        return len(text) if text.isascii() else len(text.encode())
+    except UnicodeEncodeError:
+        raise errors.InvalidJson(reason="half a surrogate pair") from None
 
 
 def _scan(text: str) -> tuple[object, int]:

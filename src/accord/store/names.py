@@ -23,10 +23,9 @@ def to_key(base: str, name: str) -> tuple[str, str]:
         name.encode()
     except UnicodeEncodeError:
         raise errors.InvalidName(length=len(name), reason="it holds half a surrogate pair") from None
-    escapes = [_escape(letter) for letter in name] or [_EMPTY]
-    if is_number(name):
-        escapes[0] = _by_code(name[0])  # numbers are for what was appended
-    parts = _pack(escapes)
+    parts = _pack([_escape(letter) for letter in name] or [_EMPTY])
+    if is_number(parts[-1]):
+        parts[-1] = _by_code(parts[-1][0]) + parts[-1][1:]  # numbers are for what was appended
     if base.count("/") + len(parts) > MAX_PARTS:
         raise errors.InvalidName(length=len(name), reason="it is too long")
     return "/".join([base, *parts[:-1]]), parts[-1]

@@ -15,7 +15,7 @@ _PREFIX = "accord.store.engines."
 def open_store(url: str) -> "Store":
     """Open the store at `url`, ENGINE:PLACE, and make it if there is none."""
     engine, colon, place = url.partition(":")
-    if not colon or not engine.isidentifier():
+    if not colon or not engine.isidentifier() or engine.startswith("_"):
         raise errors.UnknownEngine(url=url, engines=", ".join(engines()))
     try:
         __import__(_PREFIX + engine)

@@ -16,6 +16,7 @@ from accord.store.contract import (
     Moved,
     Number,
     Put,
+    check_page,
 )
 
 TYPE_CHECKING = False
@@ -61,6 +62,7 @@ class Transaction:
         self, collection: str, after: str = "", limit: int = 100, reverse: bool = False, check: bool = True
     ) -> "Sequence[Item]":
         """A page, with this transaction's own puts and deletes; what it appended has no number yet."""
+        check_page(limit)
         if check:
             self.head(collection)
         changes = {id: _buffered_item(id, value) for id, value in self._buffer.get(collection, {}).items()}
@@ -170,7 +172,7 @@ def transact(
             return result
         except (Conflict, Moved):
             if exclusive is None:
-                time.sleep(min(left_s, _pause_s(tries)))
+                time.sleep(max(0.0, min(left_s, _pause_s(tries))))
         except errors.OutcomeUnknown:
             # With a key, asking again tells; without, only the caller can know.
             if request is None or unknown_before:
@@ -211,11 +213,13 @@ def _encoded(result: object) -> "Template":
     if isinstance(result, Number):
         return (result,)
     if not isinstance(result, dict):
-        return (jsontext.encode(result),)
+        return (jsontext.dumps(result).encode(),)
     pieces: list[bytes | Number] = []
     for key, value in result.items():
-        pieces += [b"," if pieces else b"{", jsontext.encode(key), b":"]
-        pieces.append(value if isinstance(value, Number) else jsontext.encode(value))
+        if not isinstance(key, str):
+            raise errors.InvalidJson(reason=f"the key {key!r} is no text")
+        pieces.append(f"{',' if pieces else '{'}{jsontext.dumps(key)}:".encode())
+        pieces.append(value if isinstance(value, Number) else jsontext.dumps(value).encode())
     return (*pieces, b"}") if pieces else (b"{}",)
 
 

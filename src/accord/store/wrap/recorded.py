@@ -79,8 +79,7 @@ class _Log:
         if self._fd < 0:
             return  # the store is closed too, and refuses whatever is asked
         # The line's end comes first: what follows half a line, of a process that was killed, stays readable.
-        # Half a character, which a refused key may hold, becomes its escape in JSON.
-        line = f"\n{jsontext.dumps(record)}".encode(errors="backslashreplace")
+        line = f"\n{jsontext.dumps(record)}".encode()
         if os.write(self._fd, line) != len(line):
             raise OSError(errno.ENOSPC, "half a record was written")
 
@@ -202,7 +201,7 @@ class _Snapshot:
         self.inner.__exit__(*exc)
 
     def get(self, collection: str, id: str) -> "Item | None":
-        call = self._call("get", collection, item=id)
+        call = self._call("get", collection, item=_text(id))
         item = _answered(self._log, call, lambda: self.inner.get(collection, id))
         self._log.answer(call, OK, items=[] if item is None else [_item_facts(item)])
         return item
@@ -224,7 +223,7 @@ class _Snapshot:
 
     def _call(self, what: str, collection: str, **facts: object) -> str:
         """A read tells of the moment when its snapshot was taken; in a batch, of one before the block is left."""
-        place = {"collection": collection, "epoch": self.epoch, "snapshot": self.revision, "taken": self._taken}
+        place = {"collection": _text(collection), "epoch": self.epoch, "snapshot": self.revision, "taken": self._taken}
         return self._log.call(what, self._called, **place, **facts)
 
 
@@ -247,17 +246,23 @@ def _outcome(error: BaseException) -> str:
 
 def _check_facts(check: "Check") -> list[object]:
     if isinstance(check, CollectionIs):
-        return [check.collection, None, check.revision]
-    return [check.collection, check.id, check.revision]
+        return [_text(check.collection), None, check.revision]
+    return [_text(check.collection), _text(check.id), check.revision]
 
 
 def _write_facts(write: "Write") -> list[object]:
+    collection = _text(write.collection)
     if isinstance(write, Append):
-        return ["append", write.collection, _value_facts(write.value)]
-    id = write.id.append if isinstance(write.id, Number) else write.id
+        return ["append", collection, _value_facts(write.value)]
+    id = write.id.append if isinstance(write.id, Number) else _text(write.id)
     if isinstance(write, Delete):
-        return ["delete", write.collection, id]
-    return ["put", write.collection, id, _value_facts(write.value)]
+        return ["delete", collection, id]
+    return ["put", collection, id, _value_facts(write.value)]
+
+
+def _text(key: str) -> str:
+    """Half a character, which a key may hold that is going to be refused, as its escape."""
+    return key.encode(errors="backslashreplace").decode()
 
 
 def _value_facts(value: "bytes | Template") -> object:
