@@ -14,8 +14,8 @@ import pytest
 
 from accord import errors, platform
 from accord.store.engines import sqlite
-from accord.store.local import bell, folder
-from accord.store.local.bell import Bell, Ear
+from accord.store.local import ear, folder
+from accord.store.local.bell import Bell
 from accord.store.local.claim import Claim
 from accord.store.local.gate import Gate
 from accord.store.open import open_store
@@ -227,12 +227,12 @@ def test_an_ear_hears_the_bell_with_and_without_events(
     rung = Bell(str(tmp_path / "bell"))
     if not events:
         monkeypatch.setattr(platform, "watch_file", lambda path: None)
-    ear = Ear(rung)
+    waiting = ear.Ear(rung)
     rung.ring("epoch", 1)
     started = time.monotonic()
-    assert ear.wait(10) == events
-    assert time.monotonic() - started < (bell.LOOK_ANYWAY_S if events else 0.5)
-    ear.close()
+    assert waiting.wait(10) == events
+    assert time.monotonic() - started < (ear.LOOK_ANYWAY_S if events else 0.5)
+    waiting.close()
 
 
 @pytest.mark.parametrize("url", ["sqlite:{}/store.db", "files:{}/files"])

@@ -31,7 +31,6 @@ from accord.store.contract import (
 from accord.store.local import folder
 from accord.store.local.bell import Bell
 from accord.store.local.gate import Gate
-from accord.store.local.watch import FileWatch, Log
 from accord.store.opened import Opened
 
 TYPE_CHECKING = False
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.store.contract import Check, Content, Snapshot, Store, Write
+    from accord.store.local.watch import FileWatch, Log
 
 FORMAT = 1
 PAGE_BYTES = 2048  # half of SQLite's own: a commit touches some eight pages, and each is written whole
@@ -140,11 +140,15 @@ class Sqlite:
     def exclusive(self, timeout_s: float = LOCK_WAIT_S) -> "_Batch":
         return _Batch(self, timeout_s)
 
-    def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> FileWatch:
+    def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> "FileWatch":
+        from accord.store.local.watch import FileWatch
+
         return FileWatch(self, self._bell, prefixes, since, epoch)
 
-    def changes(self, since: int) -> Log:
+    def changes(self, since: int) -> "Log":
         """A page of the change log, for the watch."""
+        from accord.store.local.watch import Log
+
         with self.snapshot() as snapshot:
             link = snapshot.link
             rows = link.rows(_CHANGES, (since, MAX_PAGE))

@@ -5,7 +5,7 @@ import time
 
 from accord import errors
 from accord.store.contract import Change
-from accord.store.local.bell import Ear
+from accord.store.local.ear import Ear
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
