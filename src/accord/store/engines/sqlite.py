@@ -257,10 +257,7 @@ class Sqlite:
         """Open the first connection, and see whether this is a store of ours with all that was said of it."""
         if not os.path.isfile(self._path):
             raise errors.NotAStore(path=self._path, reason="it is not a file")
-        rung_epoch, rung = self._bell.read()
-        with self.snapshot() as snapshot:
-            lost = snapshot.epoch == rung_epoch and snapshot.revision < rung
-        if lost:
+        if self._bell.is_ahead_of(self):
             with self.exclusive() as batch:
                 batch.renew_epoch()
 

@@ -9,6 +9,10 @@ import os
 
 from accord.store.local import folder
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from accord.store.contract import Ledger
+
 _FORMAT = b"%-16s %016d\n"
 _BYTES = 34
 
@@ -37,6 +41,12 @@ class Bell:
         """The epoch and revision of the last ring."""
         words = os.pread(self._fd, _BYTES, 0).split()
         return (words[0].decode(), int(words[1])) if len(words) == 2 else ("", 0)
+
+    def is_ahead_of(self, store: "Ledger") -> bool:
+        """Whether more was rung than the store holds: then it was put back from a copy, and its history is another."""
+        epoch, rung = self.read()  # first, since whoever commits meanwhile rings later
+        with store.snapshot() as snapshot:
+            return snapshot.epoch == epoch and snapshot.revision < rung
 
     def close(self) -> None:
         os.close(self._fd)

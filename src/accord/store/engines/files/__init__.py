@@ -43,7 +43,9 @@ class Files:
         path = os.path.abspath(os.path.expanduser(place))
         self._opened = Opened(path)
         self._disk = Disk(path, lock_kind)
-        self._recognise_loss()
+        if self._disk.bell.is_ahead_of(self):
+            with self.exclusive() as batch:
+                batch.renew_epoch()
 
     def snapshot(self) -> "_Snapshot":
         return _Snapshot(self, self.settled(lambda state: state))
@@ -109,15 +111,6 @@ class Files:
         """Commit what a person wrote into a file."""
         with self.exclusive() as batch:
             batch.get(edited.collection, edited.id)
-
-    def _recognise_loss(self) -> None:
-        """A store that is older than what was said of it was put back from a copy: its history is another."""
-        rung_epoch, rung = self._disk.bell.read()
-        with self.snapshot() as snapshot:
-            lost = snapshot.epoch == rung_epoch and snapshot.revision < rung
-        if lost:
-            with self.exclusive() as batch:
-                batch.renew_epoch()
 
 
 class _Snapshot:
