@@ -29,9 +29,8 @@ class Crew:
         """Let all of them finish what they do, and end."""
         for process in self._processes.values():
             _close_pipes(process)
-        for name, process in self._processes.items():
-            code = process.wait(LONGEST_SILENCE_S)
-            assert kind is not None or code == 0, f"{name} ended with {code}"
+        codes = {name: _end(process) for name, process in self._processes.items()}
+        assert kind is not None or not any(codes.values()), f"some did not end well: {codes}"
 
     def start(self, name: str, seed: int, is_faulty: bool) -> None:
         arguments = [self._task, self._url, name, str(seed), str(self.history_of(name))]
@@ -69,6 +68,14 @@ class Crew:
         last = process.stdout.read().decode().splitlines()
         _close_pipes(process)
         return last
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return process.wait(LONGEST_SILENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
 
 
 def _close_pipes(process: subprocess.Popen[bytes]) -> None:

@@ -67,6 +67,7 @@ _ERRORS: "dict[str, Callable[[], Exception]]" = {
 
 
 def faulty(store: "Store", fate: "Fate") -> "Store":
+    """`store`, with the faults that `fate` brings."""
     return _FaultyLockable(store, fate) if hasattr(store, "exclusive") else _Faulty(store, fate)
 
 
@@ -97,7 +98,10 @@ def plan(**faults: "Sequence[str]") -> "Fate":
 
 
 def work_twice() -> "Fate":
-    """Refuses each commit whose snapshot is not the thread's next one after a refusal: `transact` works twice."""
+    """A conflict for each commit whose snapshot is not the thread's next one after such a conflict.
+
+    So `transact` runs every work that writes twice; one that only reads runs once.
+    """
     mine = threading.local()
 
     def fate(place: str, possible: "Sequence[str]") -> str:
