@@ -259,7 +259,10 @@ class Ledger(Protocol):
 class Store(Ledger, Protocol):
     """An engine, opened. Threads may share it; a process that forks may not use it in the child."""
 
-    durability: str  # what a commit survives: "power" (a power cut), "process" (kill -9), "none"
+    @property
+    def durability(self) -> str:
+        """What a commit survives: "power" (a power cut), "process" (kill -9) or "none"."""
+        ...
 
     def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> Watch:
         """Changes after revision `since` in collections whose names start with one of `prefixes`.

@@ -11,29 +11,15 @@ import time
 
 from accord import errors
 from accord.store.contract import LOCK_WAIT_S, Conflict, Moved
+from accord.store.wrap.around import AroundLedger, AroundSnapshot, AroundStore, inner_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Protocol, TypeVar
+    from typing import TypeVar
 
-    from accord.store.contract import (
-        Batch,
-        Check,
-        Committed,
-        Content,
-        Exclusive,
-        Head,
-        Instant,
-        Item,
-        Ledger,
-        Snapshot,
-        Store,
-        Watch,
-        Write,
-    )
-
-    class Lockable(Store, Exclusive, Protocol): ...
+    from accord.store.contract import Batch, Check, Committed, Head, Item, Ledger, Snapshot, Store, Write
+    from accord.store.wrap.around import Lockable
 
     T = TypeVar("T")
     Fate = Callable[[str, Sequence[str]], str]  # to a place, and the faults that can befall it: one of them, or ""
@@ -116,11 +102,11 @@ def work_twice() -> "Fate":
     return fate
 
 
-class _Misfortune:
-    """What a store and a batch have in common."""
+class _Misfortune(AroundLedger):
+    """What befalls a store and a batch alike."""
 
     def __init__(self, ledger: "Ledger", fate: "Fate") -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._fate = fate
 
     def snapshot(self) -> "_Snapshot":
@@ -137,34 +123,15 @@ class _Misfortune:
     ) -> "Committed":
         # Who checks nothing, and read nothing, need not expect a conflict.
         possible = [fault for fault in FAULTS["commit"] if fault != CONFLICT or checks or snapshot is not None]
-        inner = snapshot.inner if isinstance(snapshot, _Snapshot) else snapshot
+        inner = inner_of(snapshot)
         return _suffer(self._commit_fault(possible), lambda: self._ledger.commit(checks, writes, inner, timeout_s))
-
-    def now(self) -> "Instant":
-        return self._ledger.now()
-
-    def sync(self) -> None:
-        self._ledger.sync()
 
     def _commit_fault(self, possible: "Sequence[str]") -> str:
         return self._fate("commit", possible)
 
 
-class _Faulty(_Misfortune):
-    _ledger: "Store"
-
-    def __init__(self, store: "Store", fate: "Fate") -> None:
-        super().__init__(store, fate)
-        self.durability = store.durability
-
-    def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> "Watch":
-        return self._ledger.watch(prefixes, since, epoch)
-
-    def load(self, contents: "Iterable[Content]") -> None:
-        self._ledger.load(contents)
-
-    def close(self) -> None:
-        self._ledger.close()
+class _Faulty(_Misfortune, AroundStore):
+    pass
 
 
 class _FaultyLockable(_Faulty):
@@ -204,19 +171,10 @@ class _Batch(_Misfortune):
         return ""
 
 
-class _Snapshot:
+class _Snapshot(AroundSnapshot):
     def __init__(self, inner: "Snapshot", fate: "Fate") -> None:
-        self.inner = inner
-        self.epoch = inner.epoch
-        self.revision = inner.revision
+        super().__init__(inner)
         self._fate = fate
-
-    def __enter__(self) -> "_Snapshot":
-        self.inner.__enter__()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.inner.__exit__(*exc)
 
     def get(self, collection: str, id: str) -> "Item | None":
         return self._read(lambda: self.inner.get(collection, id))

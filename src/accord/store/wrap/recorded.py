@@ -13,30 +13,15 @@ from itertools import count
 from accord import errors, jsontext
 from accord.store.contract import LOCK_WAIT_S, Append, CollectionIs, Conflict, Delete, Moved, Number
 from accord.store.local import folder
+from accord.store.wrap.around import AroundLedger, AroundSnapshot, AroundStore, inner_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Protocol, TypeVar
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
 
-    from accord.store.contract import (
-        Batch,
-        Check,
-        Committed,
-        Content,
-        Exclusive,
-        Head,
-        Instant,
-        Item,
-        Ledger,
-        Snapshot,
-        Store,
-        Template,
-        Watch,
-        Write,
-    )
-
-    class Lockable(Store, Exclusive, Protocol): ...
+    from accord.store.contract import Batch, Check, Committed, Head, Item, Ledger, Snapshot, Store, Template, Write
+    from accord.store.wrap.around import Lockable
 
     T = TypeVar("T")
 
@@ -105,11 +90,11 @@ class _BatchLog:
                 self._log.answer(id, outcome, **facts)
 
 
-class _Recorder:
-    """What a store and a batch have in common."""
+class _Recorder(AroundLedger):
+    """What is written down of a store and of a batch alike."""
 
     def __init__(self, ledger: "Ledger", log: "_Log | _BatchLog") -> None:
-        self._ledger = ledger
+        super().__init__(ledger)
         self._log = log
 
     def snapshot(self) -> "_Snapshot":
@@ -123,7 +108,7 @@ class _Recorder:
         snapshot: "Snapshot | None" = None,
         timeout_s: float = LOCK_WAIT_S,
     ) -> "Committed":
-        inner = snapshot.inner if isinstance(snapshot, _Snapshot) else snapshot
+        inner = inner_of(snapshot)
         id = self._log.call(
             "commit",
             time.monotonic_ns(),
@@ -134,29 +119,12 @@ class _Recorder:
         self._log.answer(id, OK, revision=done.revision, numbers=list(done.numbers))
         return done
 
-    def now(self) -> "Instant":
-        return self._ledger.now()
 
-    def sync(self) -> None:
-        self._ledger.sync()
-
-
-class _Recorded(_Recorder):
-    _ledger: "Store"
+class _Recorded(_Recorder, AroundStore):
     _log: _Log
 
-    def __init__(self, store: "Store", log: _Log) -> None:
-        super().__init__(store, log)
-        self.durability = store.durability
-
-    def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> "Watch":
-        return self._ledger.watch(prefixes, since, epoch)
-
-    def load(self, contents: "Iterable[Content]") -> None:
-        self._ledger.load(contents)
-
     def close(self) -> None:
-        self._ledger.close()
+        super().close()
         self._log.close()
 
 
@@ -184,21 +152,12 @@ class _Batch(_Recorder):
         self._log.settle(OK if kind is None else UNDONE)
 
 
-class _Snapshot:
+class _Snapshot(AroundSnapshot):
     def __init__(self, inner: "Snapshot", log: "_Log | _BatchLog", called: int) -> None:
-        self.inner = inner
-        self.epoch = inner.epoch
-        self.revision = inner.revision
+        super().__init__(inner)
         self._log = log
         self._called = called
         self._taken = time.monotonic_ns() if log.counts_at_once else None
-
-    def __enter__(self) -> "_Snapshot":
-        self.inner.__enter__()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.inner.__exit__(*exc)
 
     def get(self, collection: str, id: str) -> "Item | None":
         call = self._call("get", collection, item=_text(id))
