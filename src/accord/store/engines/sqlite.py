@@ -74,6 +74,7 @@ _TOUCH = (
 _LOG = "insert into changes values (?, ?)"
 _CHANGES = "select revision, keys from changes where revision > ? order by revision limit ?"
 
+_HEAL_BYTES = 1 << 20
 _AFTER_ALL = "~"  # sorts after every character of a key
 
 
@@ -85,7 +86,11 @@ class Sqlite:
     durability = "power"
 
     def __init__(self, place: str) -> None:
-        self._path = os.path.abspath(os.path.expanduser(place))
+        place = os.path.abspath(os.path.expanduser(place))
+        if os.path.islink(place) and not os.path.exists(place):
+            raise errors.NotAStore(path=place, reason="it is a link to nothing")
+        # SQLite names the WAL by the file that a link leads to, and so must the gate be named.
+        self._path = os.path.realpath(place)
         self._opened = Opened(self._path)
         self._idle: list[_Link] = []  # connections that no snapshot uses
         self._wal = -1
@@ -191,7 +196,7 @@ class Sqlite:
 
     def _give_back(self, link: "_Link") -> None:
         link.end()
-        if self._opened.closed:
+        if self._opened.closed or link.is_broken:
             link.close()
         else:
             self._idle.append(link)
@@ -199,8 +204,7 @@ class Sqlite:
     def _write(self, link: "_Link", checks: "Sequence[Check]", writes: "Sequence[Write]", stale: bool) -> Committed:
         """Write inside the gate, in the snapshot's own transaction if that still sees the newest state."""
         if self._gate.marked():
-            self._heal(link)
-            stale = True
+            self._heal()
         if not stale:
             done = link.try_write(writes)
             if done is not None:
@@ -221,24 +225,33 @@ class Sqlite:
         if not FLUSH_BY_HAND:
             return  # every commit was flushed by SQLite
         try:
-            if self._wal < 0:
-                # It stays the WAL for as long as this store has a connection.
-                self._wal = os.open(self._path + "-wal", os.O_RDWR | os.O_CLOEXEC)
-            platform.flush(self._wal)
+            platform.flush(self._open_wal())
         except OSError as error:
             # The kernel may have dropped what it could not write, and says so only once.
             self._gate.mark(True)
             raise errors.StorageFailing(path=self._path, reason=error.strerror) from None
 
-    def _heal(self, link: "_Link") -> None:
-        """After a failed flush: copy the whole WAL into the database, flushed, before anything is acknowledged."""
-        link.end()
-        busy, _, _ = link.rows("pragma wal_checkpoint(truncate)", ())[0]
-        if busy:
-            raise errors.StorageFailing(
-                path=self._path, reason="a flush failed, and readers keep the WAL from being saved"
-            )
+    def _heal(self) -> None:
+        """After a failed flush: write the WAL anew, over itself, and flush it before anything is acknowledged.
+
+        The kernel takes the pages that it could not write for written, and no later flush would write them. A
+        checkpoint cannot help: until the WAL is on the disk it must not touch the database.
+        """
+        try:
+            wal = self._open_wal()
+            at = 0
+            while piece := os.pread(wal, _HEAL_BYTES, at):
+                at += os.pwrite(wal, piece, at)
+        except OSError as error:
+            raise errors.StorageFailing(path=self._path, reason=error.strerror) from None
+        self._flush()
         self._gate.mark(False)
+
+    def _open_wal(self) -> int:
+        if self._wal < 0:
+            # It stays the WAL for as long as this store has a connection.
+            self._wal = os.open(self._path + "-wal", os.O_RDWR | os.O_CLOEXEC)
+        return self._wal
 
     def _create(self) -> None:
         """Make the database under another name, so that nobody ever meets half a store."""
@@ -257,7 +270,13 @@ class Sqlite:
         """Open the first connection, and see whether this is a store of ours with all that was said of it."""
         if not os.path.isfile(self._path):
             raise errors.NotAStore(path=self._path, reason="it is not a file")
-        if self._bell.is_ahead_of(self):
+        ahead = self._bell.is_ahead_of(self)
+        link = self._borrow()
+        mode = link.rows("pragma journal_mode = wal", ())[0][0]  # another program may have changed it
+        self._give_back(link)
+        if mode != "wal":
+            raise errors.NotAStore(path=self._path, reason=f"its journal mode is {mode}, and cannot be made wal")
+        if ahead:
             with self.exclusive() as batch:
                 batch.renew_epoch()
 
@@ -265,10 +284,11 @@ class Sqlite:
 class _Link:
     """One connection, and where the store stood when its transaction began."""
 
-    __slots__ = ("_db", "_execute", "_execute_many", "_path", "epoch", "floor", "revision")
+    __slots__ = ("_db", "_execute", "_execute_many", "_path", "epoch", "floor", "is_broken", "revision")
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self.is_broken = False  # a connection that found no WAL to write to stays so
         try:
             self._db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
             cursor = self._db.cursor()
@@ -287,7 +307,7 @@ class _Link:
             self._execute(how)
             row = self._execute(_META).fetchone()
         except apsw.Error as error:
-            raise _failure(error, self._path) from None
+            raise self._failed(error) from None
         if row is None:
             raise errors.NotAStore(path=self._path, reason="it holds no store")
         if row[0] != FORMAT:
@@ -304,7 +324,7 @@ class _Link:
         try:
             self._execute("commit")
         except apsw.Error as error:
-            raise _failure(error, self._path) from None
+            raise self._failed(error) from None
 
     def end(self) -> None:
         if self._db.in_transaction:
@@ -317,13 +337,17 @@ class _Link:
         try:
             return self._execute(sql, args).fetchone()
         except apsw.Error as error:
-            raise _failure(error, self._path) from None
+            raise self._failed(error) from None
 
     def rows(self, sql: str, args: "tuple[apsw.SQLiteValue, ...]") -> "list[tuple[Any, ...]]":
         try:
             return self._execute(sql, args).fetchall()
         except apsw.Error as error:
-            raise _failure(error, self._path) from None
+            raise self._failed(error) from None
+
+    def _failed(self, error: apsw.Error) -> errors.AccordError:
+        self.is_broken = not isinstance(error, apsw.FullError | apsw.BusyError)
+        return _failure(error, self._path)
 
     def check(self, checks: "Sequence[Check]") -> None:
         for check in checks:
@@ -338,16 +362,16 @@ class _Link:
         """Write in the transaction that was begun for reading; None when others have committed since."""
         try:
             return self._write(writes)
-        except apsw.BusyError:
-            return None
+        except (apsw.BusyError, errors.InvalidKey):
+            return None  # a number that is not there may be by now
         except apsw.Error as error:
-            raise _failure(error, self._path) from None
+            raise self._failed(error) from None
 
     def write(self, writes: "Sequence[Write]") -> Committed:
         try:
             return self._write(writes)
         except apsw.Error as error:
-            raise _failure(error, self._path) from None
+            raise self._failed(error) from None
 
     def _write(self, writes: "Sequence[Write]") -> Committed:
         execute, execute_many = self._execute, self._execute_many
@@ -385,7 +409,7 @@ class _Link:
             self._execute(_LOG, (1, ""))
             self._execute("update meta set floor = 1")
         except apsw.Error as error:
-            raise _failure(error, self._path) from None
+            raise self._failed(error) from None
         self.revision = self.floor = 1
 
     def renew_epoch(self) -> None:
@@ -449,7 +473,7 @@ class _Batch:
             raise
         try:
             if store._gate.marked():
-                store._heal(link)
+                store._heal()
             link.begin("begin immediate")
         except BaseException:
             self._leave()
@@ -514,13 +538,17 @@ def _build(path: str) -> None:
     fd = folder.open_private(path)
     try:
         db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-        db.execute(f"pragma page_size = {PAGE_BYTES}; pragma journal_mode = wal; pragma synchronous = full")
+        db.execute(f"pragma page_size = {PAGE_BYTES}; pragma synchronous = full")
         db.execute("begin")
         db.execute(_SCHEMA)
         db.execute("insert into meta values (1, ?, ?, 0)", (FORMAT, new_epoch()))
         db.execute("commit")
+        # Last, so that nothing of the store is in a WAL, which would not come along.
+        mode = db.execute("pragma journal_mode = wal").get
         db.close()
         os.fsync(fd)
+        if mode != "wal":
+            raise errors.StorageFailing(path=path, reason="the database cannot be put into WAL mode")
     except apsw.Error as error:
         raise _failure(error, path) from None
     finally:
@@ -534,7 +562,8 @@ def _keys(text: str) -> tuple[tuple[str, str], ...]:
 def _failure(error: apsw.Error, path: str) -> errors.AccordError:
     """What SQLite's error means to a person."""
     reason = str(error)
-    if isinstance(error, apsw.FullError):
+    # Room for its shared memory SQLite misses as an I/O error.
+    if isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError) and folder.is_full(os.path.dirname(path))):
         return errors.StorageFull(path=path)
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return errors.LockTimeout(path=path, timeout_seconds=BUSY_MS / 1000, holder="another program", pid=0)

@@ -40,7 +40,8 @@ class Bell:
     def read(self) -> tuple[str, int]:
         """The epoch and revision of the last ring."""
         words = os.pread(self._fd, _BYTES, 0).split()
-        return (words[0].decode(), int(words[1])) if len(words) == 2 else ("", 0)
+        whole = len(words) == 2 and words[0].isalnum() and words[1].isdigit()
+        return (words[0].decode(), int(words[1])) if whole else ("", 0)
 
     def is_ahead_of(self, store: "Ledger") -> bool:
         """Whether more was rung than the store holds: then it was put back from a copy, and its history is another."""

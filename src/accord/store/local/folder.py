@@ -12,9 +12,9 @@ def make_folder(path: str) -> None:
     """Make `path`, and what is missing above it, for this user alone; one that is there already stays as it is."""
     try:
         _make_folder(path)
-        # As root, or on a network, only a try tells whether a folder may be written.
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            code = errno.EROFS if os.statvfs(path).f_flag & os.ST_RDONLY else errno.EACCES
+            raise OSError(code, os.strerror(code), path)
     except OSError as error:
         raise refusal(error, path) from None
 
@@ -51,6 +51,12 @@ def unlink_if_there(path: str) -> None:
         pass
 
 
+def is_full(path: str) -> bool:
+    """Whether the file system of `path` has no room, or no inode, left for this user."""
+    disk = os.statvfs(path)
+    return disk.f_bavail == 0 or (disk.f_files > 0 and disk.f_favail == 0)
+
+
 def refusal(error: OSError, path: str) -> errors.AccordError:
     """What a failed system call on the store means to a person."""
     if error.errno in _FULL:
@@ -70,7 +76,8 @@ def _make_folder(path: str) -> None:
         return
     except FileNotFoundError:
         _make_folder(os.path.dirname(path))
-        os.mkdir(path, 0o700)
+        _make_folder(path)
+        return
     os.chmod(path, 0o700)
 
 

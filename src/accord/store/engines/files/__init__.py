@@ -11,7 +11,7 @@ import time
 from accord import errors, platform
 from accord.store.contract import LOCK_WAIT_S, Head, Instant, Item, Moved, check_page
 from accord.store.engines.files.batch import Batch
-from accord.store.engines.files.disk import Disk
+from accord.store.engines.files.disk import Behind, Disk
 from accord.store.engines.files.shelves import Edited
 from accord.store.local.watch import FileWatch, Log
 from accord.store.opened import Opened
@@ -97,6 +97,8 @@ class Files:
             if state.settled:
                 try:
                     result = read(state)
+                except Behind:
+                    break
                 except (Edited, OSError, ValueError, errors.AccordError):
                     if disk.is_unchanged(seen):
                         raise

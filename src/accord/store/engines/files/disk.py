@@ -35,6 +35,10 @@ RESTART_EVERY = 1_000  # commits
 RESTART_BYTES = 64 << 20
 
 
+class Behind(Exception):
+    """The state is behind the journal: a crash came between the two."""
+
+
 class Disk:
     def __init__(self, root: str, lock_kind: str) -> None:
         self.root = root
@@ -245,7 +249,7 @@ class Disk:
         journal = Journal(f"{self.root}/journal")
         try:
             if journal.base != state.base:
-                raise ValueError("the journal started anew")
+                raise Behind
             base, revision, place = self._place
             start = place if (base, revision) == (state.base, since) else journal.start
             records, end = journal.read(start, state.end)

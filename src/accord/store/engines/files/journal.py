@@ -51,7 +51,7 @@ class Journal:
         self.path = path
         head = os.pread(self._fd, 200, 0).partition(b"\n")[0]
         words = head.decode("ascii", "replace").split(" ")
-        if len(words) != 4 or words[0] != "journal":
+        if len(words) != 4 or words[0] != "journal" or not words[2].isdigit() or not words[3].isdigit():
             raise errors.StoreDamaged(path=path, reason="the journal does not start with its head")
         self.epoch = words[1]
         self.base = int(words[2])
@@ -103,15 +103,24 @@ class Journal:
         """The whole records from `start` on, and where they end."""
         size = self.size() if end is None else end
         data = os.pread(self._fd, max(0, size - start), start)
-        records = []
+        records: list[Record] = []
         at = 0
         while at < len(data):
             record, after = _decode(data, at)
             if record is None:
+                self._check_end(data, at, records)
                 break
             records.append(record)
             at = after
         return records, start + at
+
+    def _check_end(self, data: bytes, at: int, records: list[Record]) -> None:
+        """A record cut short is the last one; what has others behind it is damaged."""
+        newest = records[-1].revision if records else 0
+        while (at := data.find(b"commit ", at + 1)) >= 0:
+            record, _ = _decode(data, at)
+            if record is not None and record.revision > newest:
+                raise errors.StoreDamaged(path=self.path, reason=f"the record after revision {newest} is not whole")
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size
@@ -142,12 +151,12 @@ def _decode(data: bytes, at: int) -> "tuple[Record | None, int]":
     """The record at `at` and where it ends; None when it is not whole."""
     line, newline, _ = data[at : at + 100].partition(b"\n")
     words = line.split(b" ")
-    if not newline or len(words) != 4 or words[0] != b"commit":
+    if not newline or len(words) != 4 or words[0] != b"commit" or not (words[1] + words[2]).isdigit():
         return None, at
     start = at + len(line) + 1
     end = start + int(words[2])
     body = data[start:end]
-    if len(body) != end - start or crc32(body) != int(words[3], 16):
+    if len(body) != end - start or words[3] != b"%08x" % crc32(body):
         return None, at
     return _decode_body(int(words[1]), body), end
 

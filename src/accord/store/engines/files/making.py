@@ -77,7 +77,10 @@ def _read_lock_kind(root: str) -> str:
     found = int(lines[1].removeprefix("format "))
     if found != FORMAT:
         raise errors.StoreTooNew(path=root, found=found, known=FORMAT)
-    return lines[2].removeprefix("lock ")
+    lock_kind = lines[2].removeprefix("lock ")
+    if lock_kind not in LOCKS:
+        raise errors.NotAStore(path=path, reason=f"it names a lock {lock_kind!r}, which this accord does not know")
+    return lock_kind
 
 
 def _lock_that_works(root: str) -> str:

@@ -90,11 +90,14 @@ class Shelves:
         return f"{self._root}/{collection}/{id}{_OLD}"
 
     def head(self, collection: str) -> Head:
-        data = read(self.head_path(collection))
+        path = self.head_path(collection)
+        data = read(path)
         if not data:
             return Head(0, 0)
-        revision, _, last = data.partition(b" ")
-        return Head(int(revision), int(last))
+        words = data.split()
+        if len(words) != 2 or not words[0].isdigit() or not words[1].isdigit():
+            raise errors.StoreDamaged(path=path, reason="it holds no head of a collection")
+        return Head(int(words[0]), int(words[1]))
 
     def get(self, collection: str, id: str) -> Item | None:
         """The item; `Edited` when it is a plain one that a person changed."""
@@ -213,6 +216,8 @@ def read(path: str) -> bytes | None:
         while piece := os.read(fd, 1 << 20):
             pieces.append(piece)
         return b"".join(pieces)
+    except OSError as error:
+        raise folder.refusal(error, path) from None
     finally:
         os.close(fd)
 
