@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 EVERY_COLLECTION = ["a", "a/b", "a-b", "doc", "doc/b"]
 COLLECTIONS = st.sampled_from(EVERY_COLLECTION)
 EVERY_ID = ["x", "y", "y-", "0", *[number_id(number) for number in range(1, 5)]]
-IDS = st.sampled_from(EVERY_ID)
+IDS = st.sampled_from([*EVERY_ID[:5] * 3, *EVERY_ID])  # most numbers are refused until they were given
 PREFIXES = st.sampled_from(["", "a", "a/", "doc", "doc/b", "z"])
 VALUES = st.sampled_from([b"", b"1", b"\0\n\xff", b"long " * 50])
 LOADED: "list[Content]" = [("a", 3, [Item(number_id(2), b"2", 8), Item("x", b"x", 9)]), ("doc", 0, [Item("y", b"", 4)])]
@@ -62,7 +62,7 @@ def commits(draw: st.DrawFn) -> "list[Write]":
     """The writes of a commit; numbers name appends that come before."""
     writes: list[Write] = []
     appends = 0
-    for kind in draw(st.lists(st.sampled_from("pppdaann"), max_size=6)):
+    for kind in draw(st.lists(st.sampled_from("pppdaann"), min_size=draw(st.sampled_from([0, 1, 1, 1])), max_size=5)):
         collection = draw(COLLECTIONS)
         number = Number(draw(st.integers(0, appends - 1))) if appends else None
         if kind == "p":
@@ -77,11 +77,11 @@ def commits(draw: st.DrawFn) -> "list[Write]":
     return writes
 
 
-# A collection and, for a check of one item, its id; and the revision to expect, None for the true one.
-CHECKS = st.lists(
-    st.tuples(COLLECTIONS, st.none() | IDS, st.sampled_from([None, None, None, 0, 1, 2, 3, 5, 8])), max_size=3
-)
-Wanted = list[tuple[str, str | None, int | None]]
+# What to check: a collection or, with an id, an item of it; and the revision to expect, None for the true one.
+Place = tuple[str, str | None]
+PLACES = st.tuples(COLLECTIONS, st.none() | IDS)
+Wanted = list[tuple[Place, int | None]]
+CHECKS = st.lists(st.tuples(PLACES, st.sampled_from([None] * 12 + [0, 1, 2, 5])), max_size=3)
 
 
 class Undo(Exception):
@@ -141,21 +141,13 @@ class Comparison(RuleBasedStateMachine):
     def commit(self, handle: int, wanted: Wanted, writes: "list[Write]") -> None:
         self.commit_both(self.stores[handle], self.checks(wanted), writes)
 
-    @precondition(lambda self: self.snapshots)
-    @rule(index=st.integers(0, 3), read=st.lists(st.tuples(COLLECTIONS, st.none() | IDS), max_size=3), writes=commits())
-    def commit_what_was_read_before(
-        self, index: int, read: list[tuple[str, str | None]], writes: "list[Write]"
-    ) -> None:
-        """From a snapshot that may be old: what was read there becomes checks."""
-        snapshot = self.snapshots.pop(index % len(self.snapshots))
-        with snapshot, suppress(Moved):
-            checks: list[Check] = []
-            for collection, id in read:
-                if id is None:
-                    checks.append(CollectionIs(collection, snapshot.head(collection).revision))
-                else:
-                    item = snapshot.get(collection, id)
-                    checks.append(ItemIs(collection, id, item.revision if item else 0))
+    @rule(read=st.lists(PLACES, min_size=1, max_size=3), others=st.lists(commits(), max_size=2), writes=commits())
+    def commit_after_others(self, read: list[Place], others: "list[list[Write]]", writes: "list[Write]") -> None:
+        """What was read in a snapshot becomes checks, and others commit before this one does."""
+        with self.stores[0].snapshot() as snapshot:
+            checks = [check_of(snapshot, place) for place in read]
+            for other in others:
+                self.commit_both(self.stores[1], [], other)
             self.commit_both(self.stores[0], checks, writes, snapshot)
 
     @precondition(lambda self: self.engine.exclusive)
@@ -271,8 +263,8 @@ class Comparison(RuleBasedStateMachine):
     def follow(self, index: int) -> None:
         watch, prefixes = self.watches[index % len(self.watches)]
         since = watch.revision
-        found = []
-        while change := watch.next(0.0):
+        found: list[Change] = []
+        while (change := watch.next(0.0)) and len(found) <= self.model.revision:
             found.append(Change(change.revision, tuple(sorted(change.keys))))
         assert found == [*self.model.history(prefixes, since)]
         assert watch.revision == self.model.revision
@@ -291,16 +283,7 @@ class Comparison(RuleBasedStateMachine):
 
     def checks(self, wanted: Wanted) -> "list[Check]":
         now = self.model.snapshot()
-        checks: list[Check] = []
-        for collection, id, revision in wanted:
-            if id is None:
-                true = now.head(collection).revision
-                checks.append(CollectionIs(collection, true if revision is None else revision))
-            else:
-                item = now.get(collection, id)
-                true = item.revision if item else 0
-                checks.append(ItemIs(collection, id, true if revision is None else revision))
-        return checks
+        return [check_of(now, place, revision) for place, revision in wanted]
 
     def commit_both(
         self, ledger: Ledger, checks: "list[Check]", writes: "list[Write]", snapshot: Snapshot | None = None
@@ -317,6 +300,16 @@ class Comparison(RuleBasedStateMachine):
             return
         expected = read(self.model.views[snapshot.revision])
         assert (list(found) if isinstance(found, Sequence) else found) == expected
+
+
+def check_of(snapshot: Snapshot, place: Place, revision: int | None = None) -> "Check":
+    """A check that holds in the snapshot, unless it is given another revision."""
+    collection, id = place
+    if id is None:
+        return CollectionIs(collection, snapshot.head(collection).revision if revision is None else revision)
+    item = snapshot.get(collection, id)
+    true = item.revision if item else 0
+    return ItemIs(collection, id, true if revision is None else revision)
 
 
 def outcome(work: Callable[[], object]) -> object:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import apsw
 
-from accord.store.contract import Change, Head, Item, Store, Watch
+from accord.store.contract import Change, Exclusive, Head, Item, Store, Watch
 from accord.store.open import open_store
 from accord.store.transaction import transact
 from tests.robustness.worker import change
@@ -32,11 +33,21 @@ WORKER_ENV = {
 
 NEXT = 1000  # the change that `check_store` makes
 
+if TYPE_CHECKING:
+
+    class LockableStore(Store, Exclusive, Protocol):
+        pass
+
+
 Contents = dict[str, tuple[Head, list[Item]]]
 
 
 def url_in(engine: str, home: Path) -> str:
     return f"{engine.partition('-')[0]}:{home / PLACES[engine]}"
+
+
+def open_lockable(engine: str, home: Path) -> "LockableStore":
+    return open_store(url_in(engine, home))  # type: ignore[return-value]  # all engines on a disk can be locked
 
 
 def prepare(engine: str, home: Path, applied: tuple[int, ...]) -> str:

@@ -32,7 +32,9 @@ UNSEEN = "-shm"
 
 # A call that succeeded; a failed one has the result -1.
 _CALL = re.compile(r"\d+ +(?P<name>\w+)\((?P<args>.*)\) += (?P<result>\d\w*)", re.DOTALL)
-_ARGUMENT = re.compile(r' *(?:"(?P<text>(?:\\x..)*)"|(?P<fd>\w+)<(?P<path>(?:\\x..)*)>(?:\(deleted\))?|(?P<word>[^,]+))')
+_ARGUMENT = re.compile(
+    r' *(?:"(?P<text>(?:\\x..)*)"|(?P<fd>\w+)<(?P<path>(?:\\x..)*)>(?:\(deleted\))?|(?P<word>[^,]+))'
+)
 
 
 @dataclass(frozen=True)

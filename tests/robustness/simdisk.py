@@ -86,13 +86,13 @@ class CacheFiles(apsw.VFS):
         self.disk = disk
         super().__init__("cache", REAL, makedefault=True)
 
-    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:
         return _CachedFile(self.disk, name, flags)
 
-    def xAccess(self, pathname: str, flags: int) -> bool:  # noqa: N802
+    def xAccess(self, pathname: str, flags: int) -> bool:
         return bool(self.disk.seen.get(pathname)) or super().xAccess(pathname, flags)
 
-    def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802
+    def xDelete(self, filename: str, syncdir: bool) -> None:
         raise AssertionError(f"this disk does not delete, not even {filename}")
 
 
@@ -106,22 +106,20 @@ class _CachedFile(apsw.VFSFile):
             disk.add(self._path, b"")
         disk.open(self._path, self)
 
-    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
+    def xRead(self, amount: int, offset: int) -> bytes:
         return bytes(self._disk.seen[self._path][offset : offset + amount])
 
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+    def xWrite(self, data: bytes, offset: int) -> None:
         self._disk.write(self._path, offset, bytes(data))
 
-    def xTruncate(self, newsize: int) -> None:  # noqa: N802
+    def xTruncate(self, newsize: int) -> None:
         self._disk.truncate(self._path, newsize)
 
-    def xSync(self, flags: int) -> None:  # noqa: N802
+    def xSync(self, flags: int) -> None:
         if not self._disk.sync(self._path, self):
-            failure = apsw.IOError("the disk refused what was written")
-            failure.extendedresult = apsw.SQLITE_IOERR_FSYNC
-            raise failure
+            raise apsw.IOError("the disk refused what was written")
 
-    def xFileSize(self) -> int:  # noqa: N802
+    def xFileSize(self) -> int:
         return len(self._disk.seen[self._path])
 
 

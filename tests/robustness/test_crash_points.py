@@ -58,18 +58,14 @@ def nearly_full_log(engine: str, home: Path) -> int:
 
 def _wal_is_nearly_full(home: Path, changes: int) -> bool:
     wal = home / "store.db-wal"
-    return wal.exists() and wal.stat().st_size > (CHECKPOINT_AT - 30) * FRAME_BYTES
+    return wal.exists() and wal.stat().st_size > (CHECKPOINT_AT - 10) * FRAME_BYTES
 
 
 def _journal_is_nearly_full(home: Path, changes: int) -> bool:
-    return changes == RESTART_EVERY - 2
+    return changes == RESTART_EVERY - 1
 
 
-LOG_IS_NEARLY_FULL = {
-    "sqlite": _wal_is_nearly_full,
-    "files": _journal_is_nearly_full,
-    "files-mkdir": _journal_is_nearly_full,
-}
+LOG_IS_NEARLY_FULL = {"sqlite": _wal_is_nearly_full, "files": _journal_is_nearly_full}
 
 # The flush that makes a change durable.
 COMMITS = {"sqlite": "store.db-wal>) = 0", "files": "journal>) = 0", "files-mkdir": "journal>) = 0"}
@@ -80,20 +76,22 @@ ACTIONS = {
     "recover": Action(killed_home, 1, {engine: ["fdatasync("] for engine in ENGINES}),
     "tidy": Action(
         nearly_full_log,
-        5,
+        3,
         {
             # The database is written, then the WAL from its start again.
             "sqlite": ['store.db>, "SQLite format 3', 'store.db-wal>, "7\\177\\6\\202'],
             "files": ["syncfs(", "journal.new"],
-            "files-mkdir": ["syncfs(", "journal.new"],
         },
     ),
 }
 
 
+# The kind of lock makes no difference to how the files engine tidies up.
+CASES = [(engine, action) for engine in ENGINES for action in ACTIONS if (engine, action) != ("files-mkdir", "tidy")]
+
+
 @pytest.mark.covers("S4")
-@pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("engine", "action"), CASES)
 def test_killed_at_any_call(engine: str, action: str, quick_path: Path) -> None:
     prepared = quick_path / "prepared"
     before = ACTIONS[action].prepare(engine, prepared)
@@ -102,7 +100,12 @@ def test_killed_at_any_call(engine: str, action: str, quick_path: Path) -> None:
     for piece in ACTIONS[action].must_do[engine]:
         assert any(piece in call.text for call in points), f"the worker did not {piece}"
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda at: killed(engine, prepared, points[at], before, after, quick_path / f"k{at}"), range(len(points))))
+        list(
+            pool.map(
+                lambda at: killed(engine, prepared, points[at], before, after, quick_path / f"k{at}"),
+                range(len(points)),
+            )
+        )
 
 
 def points_of(engine: str, prepared: Path, before: int, after: int, home: Path) -> list[strace.Call]:

@@ -1,4 +1,4 @@
-"""A full disk: changes are refused and leave nothing behind, reading goes on, and so does writing when there is room."""
+"""A full disk: changes are refused whole, reading goes on, and writing too as soon as there is room."""
 
 import shutil
 import subprocess

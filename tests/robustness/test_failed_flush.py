@@ -15,7 +15,7 @@ from tests.robustness.powercut import Machine, record
 from tests.robustness.test_crash_points import COMMITS, copy, points_of
 from tests.robustness.test_power_cut import POWER_ENGINES
 
-TRIES = 4
+TRIES = 2
 
 
 @pytest.mark.covers("S4")

@@ -2,17 +2,14 @@
 
 import random
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from accord import platform
-from tests.robustness.homes import ENGINES, acknowledged, check_store, url_in
+from tests.robustness.homes import ENGINES, PYTHON, acknowledged, check_store, url_in
 from tests.robustness.powercut import Machine, Step, record
 from tests.robustness.test_crash_points import ACTIONS, copy
-
-TRIES = 2  # ways of losing what is not synced, at each system call
 
 # A mkdir lock of an earlier boot is not broken: a person has to remove it.
 POWER_ENGINES = [engine for engine in ENGINES if engine != "files-mkdir"]
@@ -21,9 +18,20 @@ POWER_ENGINES = [engine for engine in ENGINES if engine != "files-mkdir"]
 @pytest.mark.covers("S4")
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("engine", POWER_ENGINES)
-def test_power_cut_at_any_call(
-    engine: str, action: str, quick_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_power_cut_at_any_call(engine: str, action: str, quick_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_at_any_call(engine, action, quick_path, monkeypatch, tries=1)
+
+
+@pytest.mark.long
+@pytest.mark.covers("S4")
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("engine", POWER_ENGINES)
+def test_power_cut_in_many_ways(engine: str, action: str, quick_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_at_any_call(engine, action, quick_path, monkeypatch, tries=30)
+
+
+def cut_at_any_call(engine: str, action: str, quick_path: Path, monkeypatch: pytest.MonkeyPatch, tries: int) -> None:
+    """After each system call that changes something, lose what is not synced in so many ways."""
     prepared, home, left = quick_path / "prepared", quick_path / "home", quick_path / "left"
     before = ACTIONS[action].prepare(engine, prepared)
     after = before + ACTIONS[action].changes
@@ -33,7 +41,7 @@ def test_power_cut_at_any_call(
     monkeypatch.setattr(platform, "boot_id", lambda: "the boot after the power cut")
     for at, step in enumerate(steps):
         machine.take(step)
-        for seed in range(TRIES if step.may_change else 0):
+        for seed in range(tries if step.may_change else 0):
             machine.after_power_cut(random.Random(f"{at} {seed}"), left)
             found = check_store(engine, left)
             promised = max(acknowledged(machine.said), default=before)

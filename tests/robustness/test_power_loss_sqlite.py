@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,8 +61,9 @@ class Run:
             while self._steps < STEPS:
                 self._act()
             self.committed = applied(self._stores[0])  # promised or not, in order
-            for each in (self._other, *self._stores):
-                each.close()
+            self._other.close()
+            for store in self._stores:
+                store.close()
 
     def _act(self) -> None:
         what = self.chance.random()

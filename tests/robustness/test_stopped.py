@@ -12,10 +12,20 @@ from pathlib import Path
 import pytest
 
 from accord import errors
-from accord.store.contract import Exclusive, Store
+from accord.store.contract import Store
 from accord.store.open import open_store
 from accord.store.transaction import transact
-from tests.robustness.homes import ENGINES, PYTHON, WORKER_ENV, check_store, contents, expected, prepare, url_in
+from tests.robustness.homes import (
+    ENGINES,
+    PYTHON,
+    WORKER_ENV,
+    check_store,
+    contents,
+    expected,
+    open_lockable,
+    prepare,
+    url_in,
+)
 from tests.robustness.worker import change
 
 WAIT_S = 0.3
@@ -53,8 +63,7 @@ def test_others_wait_for_a_stopped_process_until_it_is_killed(engine: str, tmp_p
 
 @engines
 def test_a_thread_waits_for_another_of_its_process(engine: str, tmp_path: Path) -> None:
-    with closing(open_store(url_in(engine, tmp_path))) as store:
-        assert isinstance(store, Exclusive)
+    with closing(open_lockable(engine, tmp_path)) as store:
         with store.exclusive():
             seen: list[BaseException] = []
             thread = threading.Thread(target=lambda: seen.append(timeout_of(store)))
@@ -84,7 +93,7 @@ def stopped_inside(engine: str, home: Path) -> Iterator[subprocess.Popen[bytes]]
 def assert_held_by(store: Store, pid: int) -> None:
     began = time.monotonic()
     timeout = timeout_of(store)
-    assert WAIT_S <= time.monotonic() - began < WAIT_S + 1
+    assert WAIT_S <= time.monotonic() - began < WAIT_S + 5
     assert timeout.details["pid"] == pid
     assert f"process {pid}" in str(timeout)
 

@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from accord.store.contract import Exclusive
+
 NOBODY = 65534  # a user and a group who own nothing
 
 RESTART_EVERY = 8  # commits, in a worker, until the files engine tidies up
@@ -72,7 +74,7 @@ def crowd(url: str, processes: int, changes: int) -> None:
 
 def hold(url: str) -> None:
     """Hold the store for oneself until standard input ends, and then make change 1."""
-    store = open_store(url)
+    store: Exclusive = open_store(url)  # type: ignore[assignment]  # all engines on a disk can be locked
     with store.exclusive() as batch, batch.snapshot() as snapshot:
         tx = Transaction(batch, snapshot)
         change(1)(tx)

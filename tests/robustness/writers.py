@@ -25,7 +25,9 @@ class Writers:
         engine = url.partition(":")[0]
         program = f"import accord.store.engines.{engine}; from tests.robustness.writers import serve; serve()"
         command = [*PYTHON, program, url]
-        self._nursery = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=WORKER_ENV, bufsize=0)
+        self._nursery = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=WORKER_ENV, bufsize=0
+        )
         self._unread = b""
         self._pidfds: dict[str, int] = {}
         self.acknowledged: Counter[str] = Counter()
@@ -43,11 +45,12 @@ class Writers:
         assert said, "the writers are gone"
         *lines, self._unread = (self._unread + said).split(b"\n")
         for line in lines:
-            word, name, pid = line.decode().split()
+            word, name, rest = line.decode().split(maxsplit=2)
+            assert word != "failed", f"{name} failed: {rest}"
             if word == "acknowledged":
                 self.acknowledged[name] += 1
             else:
-                self._pidfds[name] = os.pidfd_open(int(pid))
+                self._pidfds[name] = os.pidfd_open(int(rest))
 
     def kill(self, name: str) -> None:
         """Kill a writer in the midst of its loop, and wait until it is gone and all that it said is heard."""
@@ -62,7 +65,9 @@ class Writers:
     def __enter__(self) -> "Writers":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for name in list(self._pidfds):
             pidfd = self._pidfds.pop(name)
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
@@ -78,7 +83,11 @@ def serve() -> None:
         name = line.decode().strip()
         pid = os.fork()
         if pid == 0:
-            write_without_end(sys.argv[1], name)
+            try:
+                write_without_end(sys.argv[1], name)
+            except Exception as error:
+                os.write(1, f"failed {name} {error!r}\n".encode())
+                os._exit(1)
         os.write(1, f"started {name} {pid}\n".encode())
 
 

@@ -186,7 +186,7 @@ def test_templates_are_filled_with_plain_numbers() -> None:
         (ItemIs("c", "a", 1), ItemIs("c", "b", 1)),
         (Put("c", "a", b""), Delete("c", "a")),
         (Number(0), Number(1)),
-        (Head(1, 2), Instant("1", 2)),
+        (CollectionIs("c", 1), Instant("c", 1)),
     ],
 )
 def test_values_are_equal_by_kind_and_fields(one: contract.Value, other: contract.Value) -> None:
