@@ -1,12 +1,13 @@
 """Every check on every engine."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 pytest.register_assert_rewrite("accord.testing.conformance")  # so that a check that fails shows the values it compared
 
-from accord.store.open import engines  # noqa: E402 - after the line above
+from accord.store.open import engines, open_store  # noqa: E402 - after the line above
 from accord.testing import conformance  # noqa: E402
 from tests.conformance.engines import ENGINES, Engine  # noqa: E402
 
@@ -30,6 +31,16 @@ def checks_for(engine: Engine) -> list[conformance.Check]:
 )
 def test_engine(engine: Engine, check: conformance.Check, tmp_path: Path) -> None:
     check(engine.at(tmp_path))
+
+
+@pytest.mark.covers("S3")
+@pytest.mark.parametrize(
+    "check",
+    [*conformance.checks_with_exclusive(), *conformance.checks_across_processes()],
+    ids=lambda check: check.__name__.removeprefix("check_"),
+)
+def test_files_with_the_other_kind_of_lock(check: conformance.Check, tmp_path: Path) -> None:
+    check(partial(open_store, f"files:{tmp_path / 'store'}?lock=mkdir"))
 
 
 def test_every_engine_is_tested() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.robustness import strace
 from tests.robustness.homes import WORKER
-from tests.robustness.simdisk import Disk
+from tests.robustness.simdisk import SECTOR, Disk
 
 TRACED = (
     "open,openat,creat,close,dup,dup2,dup3,fcntl,lseek,read,write,pwrite64,ftruncate,truncate,fsync,fdatasync,syncfs,"
@@ -55,9 +55,11 @@ class Step:
     result: int
 
     @property
-    def may_change(self) -> bool:
-        """Whether the disk may be another one after this."""
-        return self.name in strace.CHANGING or any("O_CREAT" in argument.word for argument in self.arguments)
+    def ways(self) -> int:
+        """In how many ways, at least, this may be on the disk or not: a long write by each of its sectors."""
+        if self.name in ("write", "pwrite64"):
+            return min(20, 1 + self.result // SECTOR)
+        return int(self.name in strace.CHANGING or any("O_CREAT" in argument.word for argument in self.arguments))
 
 
 @dataclass

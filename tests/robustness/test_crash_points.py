@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,37 @@ FRAME_BYTES = 2048 + 24  # of a page in SQLite's WAL
 CHECKPOINT_AT = 1000  # frames: SQLite's own limit, which every connection of the engine keeps
 
 
+@dataclass(frozen=True)
+class Job:
+    """A worker's: on a copy of the home `prepared`, with the changes up to `before`, make those up to `after`."""
+
+    engine: str
+    prepared: Path
+    before: int
+    after: int
+    how: tuple[str, ...] = ()  # further arguments of the worker
+
+    def start(self, home: Path) -> list[str]:
+        """Make the home; the worker's arguments."""
+        if self.prepared.exists():
+            shutil.copytree(self.prepared, home)
+        return [url_in(self.engine, home), str(self.before + 1), str(self.after), *self.how]
+
+
 class Action:
     """What a worker does, on a home made by `prepare`, and the calls without which it would be something else."""
 
-    def __init__(self, prepare: Callable[[str, Path], int], changes: int, must_do: dict[str, list[str]]) -> None:
+    def __init__(
+        self, prepare: Callable[[str, Path], int], changes: int, must_do: dict[str, list[str]], *how: str
+    ) -> None:
         self.prepare = prepare  # makes the home, and says how many changes it holds
         self.changes = changes  # that the worker makes
         self.must_do = must_do  # engine -> pieces of its system calls
+        self.how = how
+
+    def job(self, engine: str, prepared: Path) -> Job:
+        before = self.prepare(engine, prepared)
+        return Job(engine, prepared, before, before + self.changes, self.how)
 
 
 def nothing(engine: str, home: Path) -> int:
@@ -38,12 +63,11 @@ def three_changes(engine: str, home: Path) -> int:
 
 def killed_home(engine: str, home: Path) -> int:
     """A worker was killed right after its change became durable; the next user has to find that out."""
-    whole = home.with_name("undisturbed")
-    points = points_of(engine, three := home.with_name("three"), three_changes(engine, three), 4, whole)
+    job = Job(engine, home.with_name("three"), three_changes(engine, home.with_name("three")), 4)
+    points = points_of(job, home.with_name("undisturbed"))
     flush = next(at for at, call in enumerate(points) if COMMITS[engine] in call.text)
-    copy(three, home)
-    strace.kill_at(points[flush + 1], [url_in(engine, home), "4", "4"], home.with_name("killed.log"))
-    return 4
+    strace.kill_at(points[flush + 1], job.start(home), home.with_name("killed.log"))
+    return job.after
 
 
 def nearly_full_log(engine: str, home: Path) -> int:
@@ -73,6 +97,7 @@ COMMITS = {"sqlite": "store.db-wal>) = 0", "files": "journal>) = 0", "files-mkdi
 ACTIONS = {
     "create": Action(nothing, 0, {"sqlite": ["rename("], "files": ["link("], "files-mkdir": ["link("]}),
     "commit": Action(three_changes, 1, {engine: ["fdatasync("] for engine in ENGINES}),
+    "together": Action(three_changes, 4, {engine: ["fdatasync("] for engine in ENGINES}, "together"),
     "recover": Action(killed_home, 1, {engine: ["fdatasync("] for engine in ENGINES}),
     "tidy": Action(
         nearly_full_log,
@@ -93,45 +118,36 @@ CASES = [(engine, action) for engine in ENGINES for action in ACTIONS if (engine
 @pytest.mark.covers("S4")
 @pytest.mark.parametrize(("engine", "action"), CASES)
 def test_killed_at_any_call(engine: str, action: str, quick_path: Path) -> None:
-    prepared = quick_path / "prepared"
-    before = ACTIONS[action].prepare(engine, prepared)
-    after = before + ACTIONS[action].changes
-    points = points_of(engine, prepared, before, after, quick_path / "whole")
+    job = ACTIONS[action].job(engine, quick_path / "prepared")
+    points = points_of(job, quick_path / "whole")
     for piece in ACTIONS[action].must_do[engine]:
         assert any(piece in call.text for call in points), f"the worker did not {piece}"
     with ThreadPoolExecutor(2) as pool:
-        list(
-            pool.map(
-                lambda at: killed(engine, prepared, points[at], before, after, quick_path / f"k{at}"),
-                range(len(points)),
-            )
-        )
+        list(pool.map(lambda at: killed(job, points[at], quick_path / f"k{at}"), range(len(points))))
 
 
-def points_of(engine: str, prepared: Path, before: int, after: int, home: Path) -> list[strace.Call]:
+def points_of(job: Job, home: Path) -> list[strace.Call]:
     """The calls of a worker that nobody disturbs."""
-    copy(prepared, home)
-    whole = strace.run([url_in(engine, home), str(before + 1), str(after)], home.with_suffix(".log"))
+    whole = strace.run(job.start(home), home.with_suffix(".log"))
     assert (whole.status, whole.complaints) == (0, "")
-    assert acknowledged(whole.said) == tuple(range(before + 1, after + 1))
+    assert acknowledged(whole.said) == tuple(range(job.before + 1, job.after + 1))
     return strace.calls_on(home, whole.log)
 
 
-def killed(engine: str, prepared: Path, call: strace.Call, before: int, after: int, home: Path) -> None:
+def killed(job: Job, call: strace.Call, home: Path) -> None:
     """Kill a worker at the call, and look at what it leaves."""
-    copy(prepared, home)
-    run = strace.kill_at(call, [url_in(engine, home), str(before + 1), str(after)], home.with_suffix(".log"))
+    run = strace.kill_at(call, job.start(home), home.with_suffix(".log"))
     last = run.log.splitlines()[-2:]
     assert run.status == -9, f"not killed at {call}"
     assert str(home) in last[0], f"killed at another call than {call}:\n{last}"
     assert last[1].endswith("+++ killed by SIGKILL +++"), last
-    found = check_store(engine, home)
-    promised = max(acknowledged(run.said), default=before)
-    assert found == tuple(range(1, len(found) + 1)), call
-    assert promised <= len(found) <= after, f"{promised} of {after} acknowledged, {len(found)} there after {call}"
+    check_left(job, home, run.said, call)
     shutil.rmtree(home)
 
 
-def copy(prepared: Path, home: Path) -> None:
-    if prepared.exists():
-        shutil.copytree(prepared, home)
+def check_left(job: Job, home: Path, said: str, where: object) -> None:
+    """What a worker left holds all that it acknowledged, and nothing but a beginning of its changes."""
+    found = check_store(job.engine, home)
+    promised = max(acknowledged(said), default=job.before)
+    assert found == tuple(range(1, len(found) + 1)), where
+    assert promised <= len(found) <= job.after, f"{promised} acknowledged, {len(found)} there after {where}"

@@ -12,10 +12,8 @@ from accord import platform
 from tests.robustness import strace
 from tests.robustness.homes import acknowledged, check_store, failures, prepare, url_in
 from tests.robustness.powercut import Machine, record
-from tests.robustness.test_crash_points import COMMITS, copy, points_of
+from tests.robustness.test_crash_points import COMMITS, Job, points_of
 from tests.robustness.test_power_cut import POWER_ENGINES
-
-TRIES = 2
 
 
 @pytest.mark.covers("S4")
@@ -24,8 +22,7 @@ def test_nothing_is_acknowledged_while_flushes_fail(engine: str, quick_path: Pat
     prepared, home = quick_path / "prepared", quick_path / "home"
     prepare(engine, prepared, (1, 2, 3))
     flush = flush_of(engine, prepared, quick_path / "whole")
-    copy(prepared, home)
-    run = strace.fail_at(flush, "EIO", [url_in(engine, home), "4", "6"], quick_path / "log", more="+")
+    run = strace.fail_at(flush, "EIO", Job(engine, prepared, 3, 6).start(home), quick_path / "log", more="+")
     assert (run.status, run.complaints) == (0, "")
     assert acknowledged(run.said) == ()
     assert failures(run.said).keys() == {4, 5, 6}
@@ -46,10 +43,9 @@ def test_power_cut_after_a_flush_that_failed_in_another_process(
     prepare(engine, prepared, (1, 2, 3))
     tidy_up(engine, prepared)
     flush = flush_of(engine, prepared, quick_path / "whole")
-    copy(prepared, home)
     machine = Machine(home, prepared)
     refused = f"inject={flush.name}:error=EIO:when={flush.number}+"
-    for step in record(home, [url_in(engine, home), "4", "4"], quick_path / "log", "-e", refused):
+    for step in record(home, Job(engine, prepared, 3, 4).start(home), quick_path / "log", "-e", refused):
         machine.take(step)
     assert failures(machine.said) == {4: "OUTCOME_UNKNOWN"}
     machine.refuse()
@@ -57,7 +53,7 @@ def test_power_cut_after_a_flush_that_failed_in_another_process(
     monkeypatch.setattr(platform, "boot_id", lambda: "the boot after the power cut")
     for at, step in enumerate(steps):
         machine.take(step)
-        for seed in range(TRIES if step.may_change else 0):
+        for seed in range(step.ways):
             machine.after_power_cut(random.Random(f"{at} {seed}"), left)
             found = check_store(engine, left)
             assert set(found) >= {1, 2, 3, *acknowledged(machine.said)}, f"after {step}"
@@ -67,7 +63,7 @@ def test_power_cut_after_a_flush_that_failed_in_another_process(
 
 def flush_of(engine: str, prepared: Path, whole: Path) -> strace.Call:
     """The flush that makes change 4 durable."""
-    return [call for call in points_of(engine, prepared, 3, 4, whole) if COMMITS[engine] in call.text][-1]
+    return [call for call in points_of(Job(engine, prepared, 3, 4), whole) if COMMITS[engine] in call.text][-1]
 
 
 def tidy_up(engine: str, home: Path) -> None:

@@ -2,13 +2,14 @@
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.robustness import strace
-from tests.robustness.homes import acknowledged, check_store, failures, url_in
-from tests.robustness.test_crash_points import ACTIONS, copy, points_of
+from tests.robustness.homes import acknowledged, check_store, failures
+from tests.robustness.test_crash_points import ACTIONS, Job, points_of
 
 CODES = {"STORAGE_FULL", "STORAGE_FAILING", "OUTCOME_UNKNOWN", "DATA_DIR_ERROR"}
 
@@ -22,15 +23,14 @@ MORE_CHANGES = 1  # than the action takes, for the worker to get over it
 @pytest.mark.parametrize("action", ["create", "commit", "tidy"])
 @pytest.mark.parametrize("engine", ["sqlite", "files"])
 def test_any_call_may_fail(engine: str, action: str, quick_path: Path) -> None:
-    prepared = quick_path / "prepared"
-    before = ACTIONS[action].prepare(engine, prepared)
-    after = before + ACTIONS[action].changes + MORE_CHANGES
-    points = points_of(engine, prepared, before, after, quick_path / "whole")
+    job = ACTIONS[action].job(engine, quick_path / "prepared")
+    job = replace(job, after=job.after + MORE_CHANGES)
+    points = points_of(job, quick_path / "whole")
     if action == "tidy":  # the rest is as in a commit
         points = near(points, ACTIONS[action].must_do[engine])
     with ThreadPoolExecutor(2) as pool:
         runs = [
-            pool.submit(failing, engine, prepared, call, ERRORS[at % 2], before, after, quick_path / f"f{at}")
+            pool.submit(failing, job, call, ERRORS[at % 2], quick_path / f"f{at}")
             for at, call in enumerate(points)
             if not ("-shm>" in call.text and call.name == "pwrite64" and at % 4)  # eight of them are alike
         ]
@@ -44,30 +44,29 @@ def near(points: list[strace.Call], pieces: list[str]) -> list[strace.Call]:
     return points[max(0, places[0] - NEAR) : places[-1] + NEAR]
 
 
-def failing(engine: str, prepared: Path, call: strace.Call, error: str, before: int, after: int, home: Path) -> str:
+def failing(job: Job, call: strace.Call, error: str, home: Path) -> str:
     """Let the call fail, once, and look at what comes of it: what was wrong."""
-    copy(prepared, home)
-    run = strace.fail_at(call, error, [url_in(engine, home), str(before + 1), str(after)], home.with_suffix(".log"))
+    run = strace.fail_at(call, error, job.start(home), home.with_suffix(".log"))
     assert "(INJECTED)" in run.log, f"did not come to {call}"
-    wrong = fault_of(engine, home, run, before, after)
+    wrong = fault_of(job, home, run)
     shutil.rmtree(home, ignore_errors=True)
     return wrong and f"{error} at {call}:\n{run.said}{wrong}"
 
 
-def fault_of(engine: str, home: Path, run: strace.Run, before: int, after: int) -> str:
+def fault_of(job: Job, home: Path, run: strace.Run) -> str:
     if run.status != 0 or run.complaints:
         return run.complaints
     failed = failures(run.said)
     if not set(failed.values()) <= CODES:
         return f"unexpected: {failed}"
     # A store that was not opened needs another try; one that was gets over the failure by itself.
-    if 0 not in failed and after in failed and len(failed) > 1:
+    if 0 not in failed and job.after in failed and len(failed) > 1:
         return "the process did not recover"
     try:
-        found = check_store(engine, home)
+        found = check_store(job.engine, home)
     except Exception as error:
         return f"the next user finds: {error!r}"
-    promised = set(range(1, before + 1)) | set(acknowledged(run.said))
+    promised = set(range(1, job.before + 1)) | set(acknowledged(run.said))
     never = {n for n, code in failed.items() if code == "STORAGE_FULL"}  # its text says that nothing was changed
     if not promised <= set(found) or never & set(found):
         return f"promised {promised}, refused {never}, found {found}"

@@ -192,6 +192,20 @@ def test_a_damaged_record_is_not_taken_for_the_journals_end(tmp_path: Path, monk
     assert len(journal.read_bytes()) == len(text)
 
 
+def test_a_torn_record_may_hold_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that a power cut tore, whose value looks like records of the journal."""
+    home, later = tmp_path / "home", tmp_path / "later"
+    prepare("files", home, (1, 2))
+    shutil.copytree(home, later)
+    with closing(open_store(url_in("files", later))) as store:
+        transact(store, lambda tx: tx.put("mail/ada", "letter", b"commit 99 0 00000000\n" * 10))
+    record = (later / "store" / "journal").read_bytes()[(home / "store" / "journal").stat().st_size :]
+    with open(home / "store" / "journal", "ab") as journal:
+        journal.write(record[:-1])
+    monkeypatch.setattr(platform, "boot_id", lambda: "the boot after the power cut")
+    assert check_store("files", home) == (1, 2)
+
+
 @pytest.fixture
 def public_path(quick_path: Path) -> Path:
     """A folder that other users can get to."""

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from accord import platform
-from tests.robustness.homes import ENGINES, PYTHON, acknowledged, check_store, url_in
+from tests.robustness.homes import ENGINES, PYTHON, acknowledged
 from tests.robustness.powercut import Machine, Step, record
-from tests.robustness.test_crash_points import ACTIONS, copy
+from tests.robustness.test_crash_points import ACTIONS, check_left
 
 # A mkdir lock of an earlier boot is not broken: a person has to remove it.
 POWER_ENGINES = [engine for engine in ENGINES if engine != "files-mkdir"]
@@ -27,28 +27,23 @@ def test_power_cut_at_any_call(engine: str, action: str, quick_path: Path, monke
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("engine", POWER_ENGINES)
 def test_power_cut_in_many_ways(engine: str, action: str, quick_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cut_at_any_call(engine, action, quick_path, monkeypatch, tries=30)
+    cut_at_any_call(engine, action, quick_path, monkeypatch, tries=10)
 
 
 def cut_at_any_call(engine: str, action: str, quick_path: Path, monkeypatch: pytest.MonkeyPatch, tries: int) -> None:
     """After each system call that changes something, lose what is not synced in so many ways."""
-    prepared, home, left = quick_path / "prepared", quick_path / "home", quick_path / "left"
-    before = ACTIONS[action].prepare(engine, prepared)
-    after = before + ACTIONS[action].changes
-    copy(prepared, home)
-    machine = Machine(home, prepared)
-    steps = record(home, [url_in(engine, home), str(before + 1), str(after)], quick_path / "log")
+    home, left = quick_path / "home", quick_path / "left"
+    job = ACTIONS[action].job(engine, quick_path / "prepared")
+    steps = record(home, job.start(home), quick_path / "log")
+    machine = Machine(home, job.prepared)
     monkeypatch.setattr(platform, "boot_id", lambda: "the boot after the power cut")
     for at, step in enumerate(steps):
         machine.take(step)
-        for seed in range(tries if step.may_change else 0):
+        for seed in range(tries * step.ways):
             machine.after_power_cut(random.Random(f"{at} {seed}"), left)
-            found = check_store(engine, left)
-            promised = max(acknowledged(machine.said), default=before)
-            assert found == tuple(range(1, len(found) + 1))
-            assert promised <= len(found) <= after, f"{promised} acknowledged, {len(found)} there after {step}"
+            check_left(job, left, machine.said, step)
             shutil.rmtree(left)
-    assert acknowledged(machine.said) == tuple(range(before + 1, after + 1))
+    assert acknowledged(machine.said) == tuple(range(job.before + 1, job.after + 1))
 
 
 TOY = """

@@ -52,6 +52,7 @@ class Run:
         self._cut_at = set(self.chance.sample(range(1, STEPS), CUTS))
         self._steps = 0
         self._depth = 0
+        self._failed = 0  # flushes
         self._tried = 0  # changes, in the order of their commits
         self._promised: set[int] = set()
         with under_sqlite(self._disk, self._flush, tidy_at=self.chance.choice((5, 20, 1000))):
@@ -80,8 +81,11 @@ class Run:
     def _commit(self) -> None:
         self._tried += 1
         n = self._tried
+        failed = self._failed
         transact(self.chance.choice(self._stores), change(n))
         self._promised.add(n)
+        if self._failed > failed:
+            self._cut()  # others were told that the disk refused something, and this one was not
 
     def _checkpoint(self) -> None:
         """Another program copies the WAL, as long as the disk takes everything: it knows nothing of refusals."""
@@ -111,6 +115,7 @@ class Run:
         if self.chance.random() < self._refusals:
             self._disk.refuse(path)
         if self._flushes and not self._disk.sync(path, fd):
+            self._failed += 1
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     def _gate_is_free(self) -> bool:
@@ -124,11 +129,15 @@ class Run:
     def _step(self) -> None:
         self._steps += 1
         if self._steps in self._cut_at:
-            files = {Path(path).name: self._disk.after_power_cut(path, self.chance) for path in self._disk.seen}
-            # The bell is not synced, and less than a sector: it is there, or not, or its length alone is.
-            rung = self._bell.read_bytes()
-            files["store.db-bell"] = self.chance.choice((rung, b"", bytes(len(rung))))
-            self.cuts.append(Cut(frozenset(self._promised), files))
+            self._cut()
+
+    def _cut(self) -> None:
+        """The power may have gone at this moment."""
+        files = {Path(path).name: self._disk.after_power_cut(path, self.chance) for path in self._disk.seen}
+        # The bell is not synced, and less than a sector: it is there, or not, or its length alone is.
+        rung = self._bell.read_bytes()
+        files["store.db-bell"] = self.chance.choice((rung, b"", bytes(len(rung))))
+        self.cuts.append(Cut(frozenset(self._promised), files))
 
 
 @contextmanager

@@ -56,6 +56,19 @@ def make_changes(url: str, first: int, last: int) -> None:
             say(f"failed {n} {error.code} {error}")
 
 
+def make_changes_together(url: str, first: int, last: int) -> None:
+    """The same changes, held together by one lock and made durable by one flush."""
+    store: Exclusive = open_store(url)  # type: ignore[assignment]  # all engines on a disk can be locked
+    with store.exclusive() as batch:
+        for n in range(first, last + 1):
+            with batch.snapshot() as snapshot:
+                tx = Transaction(batch, snapshot)
+                change(n)(tx)
+                tx.commit(0)
+    for n in range(first, last + 1):
+        say(f"acknowledged {n}")
+
+
 def crowd(url: str, processes: int, changes: int) -> None:
     """Fork processes that open the store all at once and make changes of their own."""
     here, start = os.pipe()
@@ -92,9 +105,10 @@ def be_nobody() -> None:
 
 
 def main() -> None:
-    url, *numbers = sys.argv[1:]
+    url, first, last, *together = sys.argv[1:]
     if url.startswith("files:"):
         from accord.store.engines.files import disk
 
         disk.RESTART_EVERY = RESTART_EVERY
-    make_changes(url, *map(int, numbers))
+    make = make_changes_together if together else make_changes
+    make(url, int(first), int(last))

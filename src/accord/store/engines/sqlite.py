@@ -93,7 +93,6 @@ class Sqlite:
         self._path = os.path.realpath(place)
         self._opened = Opened(self._path)
         self._idle: list[_Link] = []  # connections that no snapshot uses
-        self._wal = -1
         folder.make_folder(os.path.dirname(self._path))
         self._gate = Gate(self._path + "-gate")
         self._bell = Bell(self._path + "-bell")
@@ -139,7 +138,7 @@ class Sqlite:
         finally:
             link.end()
             self._gate.release()
-        self._settle(link.epoch, done.revision)
+        self._settle(link)
         return done
 
     def exclusive(self, timeout_s: float = LOCK_WAIT_S) -> "_Batch":
@@ -168,7 +167,8 @@ class Sqlite:
         if self._gate.marked():
             with self.exclusive():
                 pass
-        self._flush()
+        with self.snapshot() as snapshot:
+            self._flush(snapshot.link)
 
     def load(self, contents: "Iterable[Content]") -> None:
         with self.exclusive() as batch:
@@ -185,8 +185,6 @@ class Sqlite:
             self._idle.pop().close()
         self._gate.close()
         self._bell.close()
-        if self._wal >= 0:
-            os.close(self._wal)
 
     # What snapshots and batches need of their store.
 
@@ -204,7 +202,9 @@ class Sqlite:
     def _write(self, link: "_Link", checks: "Sequence[Check]", writes: "Sequence[Write]", stale: bool) -> Committed:
         """Write inside the gate, in the snapshot's own transaction if that still sees the newest state."""
         if self._gate.marked():
-            self._heal()
+            link.end()
+            self._heal(link)
+            stale = True
         if not stale:
             done = link.try_write(writes)
             if done is not None:
@@ -213,45 +213,42 @@ class Sqlite:
         link.check(checks)
         return link.write(writes)
 
-    def _settle(self, epoch: str, revision: int) -> None:
+    def _settle(self, link: "_Link") -> None:
         """Make a commit durable and tell those who watch."""
         try:
-            self._flush()
+            self._flush(link)
         except errors.StorageFailing as failure:
             raise errors.OutcomeUnknown(path=self._path, reason=failure.details["reason"]) from None
-        self._bell.ring(epoch, revision)
+        self._bell.ring(link.epoch, link.revision)
 
-    def _flush(self) -> None:
+    def _flush(self, link: "_Link") -> None:
         if not FLUSH_BY_HAND:
             return  # every commit was flushed by SQLite
         try:
-            platform.flush(self._open_wal())
+            platform.flush(link.wal)
         except OSError as error:
-            # The kernel may have dropped what it could not write, and says so only once.
+            # The kernel may have dropped what it could not write, and tells each descriptor only once.
             self._gate.mark(True)
             raise errors.StorageFailing(path=self._path, reason=error.strerror) from None
+        if self._gate.marked():
+            raise errors.StorageFailing(path=self._path, reason="a flush of another process failed")
 
-    def _heal(self) -> None:
+    def _heal(self, link: "_Link") -> None:
         """After a failed flush: write the WAL anew, over itself, and flush it before anything is acknowledged.
 
         The kernel takes the pages that it could not write for written, and no later flush would write them. A
         checkpoint cannot help: until the WAL is on the disk it must not touch the database.
         """
+        link.begin()  # now it has a WAL
+        link.end()
+        at = 0
         try:
-            wal = self._open_wal()
-            at = 0
-            while piece := os.pread(wal, _HEAL_BYTES, at):
-                at += os.pwrite(wal, piece, at)
+            while piece := os.pread(link.wal, _HEAL_BYTES, at):
+                at += os.pwrite(link.wal, piece, at)
+            platform.flush(link.wal)
         except OSError as error:
             raise errors.StorageFailing(path=self._path, reason=error.strerror) from None
-        self._flush()
         self._gate.mark(False)
-
-    def _open_wal(self) -> int:
-        if self._wal < 0:
-            # It stays the WAL for as long as this store has a connection.
-            self._wal = os.open(self._path + "-wal", os.O_RDWR | os.O_CLOEXEC)
-        return self._wal
 
     def _create(self) -> None:
         """Make the database under another name, so that nobody ever meets half a store."""
@@ -284,11 +281,12 @@ class Sqlite:
 class _Link:
     """One connection, and where the store stood when its transaction began."""
 
-    __slots__ = ("_db", "_execute", "_execute_many", "_path", "epoch", "floor", "is_broken", "revision")
+    __slots__ = ("_db", "_execute", "_execute_many", "_path", "epoch", "floor", "is_broken", "revision", "wal")
 
     def __init__(self, path: str) -> None:
         self._path = path
         self.is_broken = False  # a connection that found no WAL to write to stays so
+        self.wal = -1  # to flush by; of its own, since a failed flush is told to each descriptor, and to it only once
         try:
             self._db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
             cursor = self._db.cursor()
@@ -312,9 +310,20 @@ class _Link:
             raise errors.NotAStore(path=self._path, reason="it holds no store")
         if row[0] != FORMAT:
             raise errors.StoreTooNew(path=self._path, found=row[0], known=FORMAT)
+        if self.wal < 0 and FLUSH_BY_HAND:
+            self._open_wal()
         self.epoch: str = row[1]
         self.revision: int = row[2] or 0
         self.floor: int = row[3]
+
+    def _open_wal(self) -> None:
+        """There is one, now that something was read, for as long as this connection lives."""
+        try:
+            self.wal = os.open(self._path + "-wal", os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            pass  # another program took the database out of WAL mode; who opens the store puts it back
+        except OSError as error:
+            raise folder.refusal(error, self._path) from None
 
     def restart(self, how: str) -> None:
         self.end()
@@ -332,6 +341,8 @@ class _Link:
 
     def close(self) -> None:
         self._db.close()
+        if self.wal >= 0:
+            os.close(self.wal)
 
     def row(self, sql: str, args: "tuple[apsw.SQLiteValue, ...]") -> "tuple[Any, ...] | None":
         try:
@@ -473,7 +484,7 @@ class _Batch:
             raise
         try:
             if store._gate.marked():
-                store._heal()
+                store._heal(link)
             link.begin("begin immediate")
         except BaseException:
             self._leave()
@@ -481,17 +492,22 @@ class _Batch:
         return self
 
     def __exit__(self, kind: object, *exc: object) -> None:
-        link = self._link
+        store, link = self._store, self._link
         try:
             if self._wrote and kind is None:
                 link.commit()
-        finally:
+        except BaseException:
             self._leave()
-        if kind is None:
-            if self._wrote:
-                self._store._settle(link.epoch, link.revision)
-            elif self._must_sync:
-                self._store.sync()
+            raise
+        link.end()
+        store._gate.release()
+        try:
+            if self._wrote and kind is None:
+                store._settle(link)
+        finally:
+            store._give_back(link)
+        if self._must_sync and not self._wrote and kind is None:
+            store.sync()
 
     def snapshot(self) -> _Snapshot:
         return _Snapshot(self._link, None)

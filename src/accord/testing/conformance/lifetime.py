@@ -113,7 +113,7 @@ def check_sync_changes_nothing(open_store: Opener) -> None:
 
 
 def _uses(store: Store) -> dict[str, Callable[[], object]]:
-    return {
+    uses: dict[str, Callable[[], object]] = {
         "snapshot": store.snapshot,
         "commit": lambda: store.commit([], [Append("c", b"")]),
         "commit without writes": lambda: store.commit([], []),
@@ -121,6 +121,9 @@ def _uses(store: Store) -> dict[str, Callable[[], object]]:
         "load": lambda: store.load([]),
         "sync": store.sync,
     }
+    if exclusive := getattr(store, "exclusive", None):
+        uses["exclusive"] = lambda: exclusive().__enter__()
+    return uses
 
 
 def _open_and_close(open_store: Opener) -> None:

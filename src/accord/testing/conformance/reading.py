@@ -82,6 +82,42 @@ def check_long_collections_are_paged_whole(open_store: Opener) -> None:
             assert len(snapshot.list("c")) == 100
 
 
+def check_many_names_are_paged_whole(open_store: Opener) -> None:
+    """Names that begin alike, more of them than a page or a folder holds."""
+    ids = sorted([*[f"{start}{number:03d}" for start in ("a", "a-", "ab", "b0") for number in range(600)], *IDS])
+    with opened(open_store) as store:
+        store.load([("c", 0, (Item(id, b"", 1) for id in ids[::2]))])
+        for start in range(1, len(ids), 100):
+            store.commit([], [Put("c", id, b"") for id in ids[start : start + 100 : 2]])
+        store.commit([], [Delete("c", id) for id in ids[:40]])
+        ids = ids[40:]
+        with store.snapshot() as snapshot:
+            for limit in (1000, 90):
+                assert [item.id for item in all_items(snapshot, "c", limit)] == ids
+                assert [item.id for item in all_items(snapshot, "c", limit, reverse=True)] == ids[::-1]
+            for after in (
+                "a",
+                "a-",
+                "a-1",
+                "a0",
+                "a05",
+                "a050",
+                "a399",
+                "a3999",
+                "aa",
+                "ab",
+                "ab2",
+                "b",
+                "b0",
+                "b01",
+                "z",
+            ):
+                up = [item.id for item in snapshot.list("c", after, 5)]
+                assert up == [id for id in ids if id > after][:5], after
+                down = [item.id for item in snapshot.list("c", after, 5, reverse=True)]
+                assert down == [id for id in ids[::-1] if id < after][:5], after
+
+
 def check_an_empty_collection_has_empty_pages(open_store: Opener) -> None:
     with opened(open_store) as store:
         put(store, "emptied", "a")

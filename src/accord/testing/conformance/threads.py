@@ -24,7 +24,7 @@ from accord.testing.conformance.tools import (
 T = TypeVar("T")
 
 THREADS = 6
-TOTAL = 100
+TOTAL = 3
 ACCOUNTS = ["a", "b", "c", "d", "e"]
 
 
@@ -150,17 +150,20 @@ def increment(tx: Transaction) -> None:
 
 
 def open_accounts(store: Store) -> None:
-    store.commit([], [Put("accounts", id, b"%d" % (TOTAL // len(ACCOUNTS))) for id in ACCOUNTS])
+    store.commit([], [Put("accounts", ACCOUNTS[0], b"%d" % TOTAL)])
 
 
 def move(number: int, tx: Transaction) -> None:
-    """Move one from an account to the next, and log it."""
-    names = [ACCOUNTS[(number + step) % len(ACCOUNTS)] for step in (0, 1)]
-    source, target = [tx.get("accounts", name) for name in names]
-    assert source is not None
-    assert target is not None
-    tx.put("accounts", source.id, b"%d" % (int(source.value) - 1))
-    tx.put("accounts", target.id, b"%d" % (int(target.value) + 1))
+    """Move one from an account to another, and log it; an account with nothing in it is no item."""
+    found = [tx.get("accounts", id) for id in ACCOUNTS]
+    amounts = {item.id: int(item.value) for item in found if item}
+    source = sorted(amounts)[number % len(amounts)]
+    target = ACCOUNTS[(ACCOUNTS.index(source) + 1 + number % 3) % len(ACCOUNTS)]
+    tx.put("accounts", target, b"%d" % (amounts.get(target, 0) + 1))
+    if amounts[source] == 1:
+        tx.delete("accounts", source)
+    else:
+        tx.put("accounts", source, b"%d" % (amounts[source] - 1))
     tx.append("moves", b"")
 
 

@@ -1,7 +1,8 @@
 """The redo journal: the truth of a files store. One record per commit, flushed before anything else is changed.
 
 A journal starts with a head, `journal EPOCH BASE FLOOR`: its records are the commits after revision BASE, and
-changes up to FLOOR are forgotten. A record is a line `commit REVISION BYTES CRC` and a body of lines
+changes up to FLOOR are forgotten. A record is a line `commit REVISION SINCE BYTES CRC`, where everything up to revision
+SINCE was flushed before it was written, and a body of lines
 `put COLLECTION ID BYTES WAS`, each followed by the value and a newline, `delete COLLECTION ID WAS` and
 `last COLLECTION NUMBER`. WAS is the checksum of a plain file that was replaced, `-` where there was none. A record
 cut short by a crash ends the journal.
@@ -78,7 +79,8 @@ class Journal:
 
     def append(self, records: list[Record], at: int) -> int:
         """Write `records` at the end, `at`, and flush; where the journal ends now. It is as before if that fails."""
-        data = b"".join([_encode(record) for record in records])
+        since = records[0].revision - 1
+        data = b"".join([_encode(record, since) for record in records])
         try:
             written = 0
             while written < len(data):
@@ -106,21 +108,21 @@ class Journal:
         records: list[Record] = []
         at = 0
         while at < len(data):
-            record, after = _decode(data, at)
-            if record is None:
-                self._check_end(data, at, records)
+            header = _header(data, at)
+            if header is None or not header.is_whole(data):
+                self._check_end(data, at, header, records[-1].revision if records else self.base)
                 break
-            records.append(record)
-            at = after
+            records.append(_decode_body(header.revision, data[header.start : header.end]))
+            at = header.end
         return records, start + at
 
-    def _check_end(self, data: bytes, at: int, records: list[Record]) -> None:
-        """A record cut short is the last one; what has others behind it is damaged."""
-        newest = records[-1].revision if records else 0
-        while (at := data.find(b"commit ", at + 1)) >= 0:
-            record, _ = _decode(data, at)
-            if record is not None and record.revision > newest:
-                raise errors.StoreDamaged(path=self.path, reason=f"the record after revision {newest} is not whole")
+    def _check_end(self, data: bytes, at: int, header: "_Header | None", newest: int) -> None:
+        """What a crash cut short was the last; what was flushed before another was written is damaged."""
+        while header is None and (at := data.find(b"\ncommit ", at + 1) + 1) > 0:
+            header = _header(data, at)
+        following = _header(data, header.end) if header is not None and header.revision <= newest + 1 else header
+        if following is not None and following.since > newest and following.is_whole(data):
+            raise errors.StoreDamaged(path=self.path, reason=f"the record after revision {newest} is not whole")
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size
@@ -132,7 +134,33 @@ class Journal:
         os.close(self._fd)
 
 
-def _encode(record: Record) -> bytes:
+class _Header:
+    """The first line of a record, and where the record's body should be."""
+
+    __slots__ = ("_crc", "end", "revision", "since", "start")
+
+    def __init__(self, revision: int, since: int, start: int, end: int, crc: bytes) -> None:
+        self.revision = revision
+        self.since = since
+        self.start = start
+        self.end = end
+        self._crc = crc
+
+    def is_whole(self, data: bytes) -> bool:
+        return self.end <= len(data) and self._crc == b"%08x" % crc32(data[self.start : self.end])
+
+
+def _header(data: bytes, at: int) -> _Header | None:
+    line, newline, _ = data[at : at + 100].partition(b"\n")
+    words = line.split(b" ")
+    if not newline or len(words) != 5 or words[0] != b"commit" or not all(word.isdigit() for word in words[1:4]):
+        return None
+    revision, since, size = (int(word) for word in words[1:4])
+    start = at + len(line) + 1
+    return _Header(revision, since, start, start + size, words[4])
+
+
+def _encode(record: Record, since: int) -> bytes:
     pieces = []
     for row in record.rows:
         if row.value is None:
@@ -144,21 +172,7 @@ def _encode(record: Record) -> bytes:
     for collection, last in record.lasts.items():
         pieces.append(f"last {collection} {last}\n".encode())
     body = b"".join(pieces)
-    return f"commit {record.revision} {len(body)} {crc32(body):08x}\n".encode() + body
-
-
-def _decode(data: bytes, at: int) -> "tuple[Record | None, int]":
-    """The record at `at` and where it ends; None when it is not whole."""
-    line, newline, _ = data[at : at + 100].partition(b"\n")
-    words = line.split(b" ")
-    if not newline or len(words) != 4 or words[0] != b"commit" or not (words[1] + words[2]).isdigit():
-        return None, at
-    start = at + len(line) + 1
-    end = start + int(words[2])
-    body = data[start:end]
-    if len(body) != end - start or words[3] != b"%08x" % crc32(body):
-        return None, at
-    return _decode_body(int(words[1]), body), end
+    return f"commit {record.revision} {since} {len(body)} {crc32(body):08x}\n".encode() + body
 
 
 def _decode_body(revision: int, body: bytes) -> Record:
