@@ -3,11 +3,10 @@
 import os
 import sys
 
-from accord.store.engines.sqlite import PAGE_BYTES
+from accord.store.engines.sqlite import CHECKPOINT_PAGES, PAGE_BYTES
 from accord.store.open import open_store
 from bench import mail_send
 
-AUTOCHECKPOINT_PAGES = 1_000  # SQLite's own
 _WAL_HEAD_BYTES = 32
 _FRAME_HEAD_BYTES = 24
 
@@ -16,7 +15,7 @@ def fill_wal(path: str) -> int:
     """Send until one more send may copy the WAL into the database; the pages in it."""
     send = mail_send.open_sender(f"sqlite:{path}", "p0")
     pages, largest, sent = wal_pages(path), 0, 0
-    while pages + largest < AUTOCHECKPOINT_PAGES:
+    while pages + largest < CHECKPOINT_PAGES:
         send(sent)
         sent += 1
         largest = max(largest, wal_pages(path) - pages)

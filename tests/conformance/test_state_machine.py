@@ -326,7 +326,7 @@ def compare(engine: Engine, folder: Path, how: settings) -> None:
 
 # The same examples each time: whoever meets a failure caused it. New ones are for the long test.
 SHORT = settings(max_examples=120, stateful_step_count=30, deadline=None, derandomize=True, report_multiple_bugs=False)
-LONG = settings(max_examples=4000, stateful_step_count=60, deadline=None, print_blob=True)
+LONG = settings(max_examples=1000, stateful_step_count=50, deadline=None, print_blob=True)
 
 
 @pytest.mark.covers("S1", "S2")

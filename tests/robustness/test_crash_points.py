@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from accord.store.engines.sqlite import CHECKPOINT_PAGES
 from accord.store.open import open_store
 from accord.store.transaction import transact
 from tests.robustness import strace
@@ -16,7 +17,6 @@ from tests.robustness.homes import ENGINES, acknowledged, check_store, prepare, 
 from tests.robustness.worker import RESTART_EVERY, change
 
 FRAME_BYTES = 2048 + 24  # of a page in SQLite's WAL
-CHECKPOINT_AT = 1000  # frames: SQLite's own limit, which every connection of the engine keeps
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def nearly_full_log(engine: str, home: Path) -> int:
 
 def _wal_is_nearly_full(home: Path, changes: int) -> bool:
     wal = home / "store.db-wal"
-    return wal.exists() and wal.stat().st_size > (CHECKPOINT_AT - 10) * FRAME_BYTES
+    return wal.exists() and wal.stat().st_size > (CHECKPOINT_PAGES - 10) * FRAME_BYTES
 
 
 def _journal_is_nearly_full(home: Path, changes: int) -> bool:

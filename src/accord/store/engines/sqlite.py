@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 PAGE_BYTES = 2048  # half of SQLite's own: a commit touches some eight pages, and each is written whole
+CHECKPOINT_PAGES = 2_000  # in the WAL: as many bytes as SQLite's own limit has, whose pages are twice as large
 BUSY_MS = 10_000  # other programs may lock the database without asking at the gate
 
 # Otherwise SQLite flushes inside each commit, with what the platform has for it.
@@ -292,6 +293,7 @@ class _Link:
             cursor = self._db.cursor()
             self._execute, self._execute_many = cursor.execute, cursor.executemany
             self._db.set_busy_timeout(BUSY_MS)
+            self._db.wal_autocheckpoint(CHECKPOINT_PAGES)
             # The last one to close would copy the WAL into the database: ten times the cost of a commit.
             self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             self._execute("pragma synchronous = normal" if FLUSH_BY_HAND else "pragma synchronous = full")

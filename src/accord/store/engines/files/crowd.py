@@ -49,16 +49,28 @@ def walk(path: str, after: str, reverse: bool, prefix: str = "") -> "Iterator[tu
 
 
 def split_if_crowded(path: str) -> None:
-    """Split a folder on the way of `find` that holds too many."""
-    depth = _depth(path)
-    names = [name for name in _entries(path)[0] if len(name) >= depth + _STEP]
+    """Split a folder on the way of `find` that holds too many, each item going straight to where it will lie."""
+    names, _ = _entries(path)
     if len(names) > CROWDED:
-        steps = {name[depth : depth + _STEP] for name in names}
-        for step in steps:
-            folder.make_folder(f"{path}/+{step}")
-        tidy(path)
-        for step in steps:
-            split_if_crowded(f"{path}/+{step}")
+        for name, target in _spread(path, names, _depth(path)):
+            if target != path:
+                folder.make_folder(target)
+                os.rename(f"{path}/{name}{SUFFIX}", f"{target}/{name}{SUFFIX}")
+
+
+def _spread(path: str, names: list[str], depth: int) -> "Iterator[tuple[str, str]]":
+    """A folder for each name, at `path` or as far below as it takes."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(name[depth : depth + _STEP], []).append(name)
+    for step, group in groups.items():
+        below = f"{path}/+{step}"
+        if len(step) < _STEP:
+            yield from ((name, path) for name in group)
+        elif len(group) > CROWDED:
+            yield from _spread(below, group, depth + _STEP)
+        else:
+            yield from ((name, below) for name in group)
 
 
 def tidy(path: str) -> None:
