@@ -202,7 +202,7 @@ class Sqlite:
 
     def _write(self, link: "_Link", checks: "Sequence[Check]", writes: "Sequence[Write]", stale: bool) -> Committed:
         """Write inside the gate, in the snapshot's own transaction if that still sees the newest state."""
-        if self._gate.marked():
+        if self._gate.was_marked:
             link.end()
             self._heal(link)
             stale = True
@@ -485,7 +485,7 @@ class _Batch:
             store._give_back(link)
             raise
         try:
-            if store._gate.marked():
+            if store._gate.was_marked:
                 store._heal(link)
             link.begin("begin immediate")
         except BaseException:

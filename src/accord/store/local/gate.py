@@ -22,6 +22,7 @@ class Gate:
         self._inside = _thread.allocate_lock()  # held with the gate by one thread of this process
         self._fd = folder.open_private(path)
         self._waiter: _Waiter | None = None
+        self.was_marked = False  # when the one inside came in
         self._name = b"%-*d" % (_PID_BYTES, os.getpid())
 
     def try_acquire(self) -> bool:
@@ -62,7 +63,9 @@ class Gate:
         os.close(self._fd)
 
     def _sign(self) -> None:
-        if os.pread(self._fd, _PID_BYTES, 0) != self._name:
+        seen = os.pread(self._fd, _PID_BYTES + 1, 0)
+        self.was_marked = seen[_MARK_AT:] == b"!"
+        if seen[:_PID_BYTES] != self._name:
             try:
                 os.pwrite(self._fd, self._name, 0)
             except OSError:
