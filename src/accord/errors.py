@@ -40,6 +40,14 @@ class AccordError(Exception):
         self.details = details
         super().__init__(self.text.format(**details))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.details)
+
+
+def _rebuild(kind: type[AccordError], details: dict[str, object]) -> AccordError:
+    """An error that came from another process."""
+    return kind(**details)
+
 
 class DataDirError(AccordError):
     code, rpc, exit, http = "DATA_DIR_ERROR", -32010, 73, 500

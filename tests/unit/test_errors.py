@@ -1,5 +1,6 @@
 """The table of errors: every one can be told apart, formats, and says what to do."""
 
+import pickle
 import re
 import string
 
@@ -62,3 +63,9 @@ def test_the_code_is_the_name() -> None:
 def test_the_tree_at_the_top_of_the_file_shows_them_all() -> None:
     shown = re.findall(r"[├└]── (\w+)", errors.__doc__ or "")
     assert shown == [error.__name__ for error in CLASSES[1:]]
+
+
+def test_an_error_goes_from_process_to_process() -> None:
+    error = errors.LockTimeout(path="gate", timeout_seconds=1.0, holder="process 7", pid=7)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), again.details, str(again)) == (type(error), error.details, str(error))

@@ -347,6 +347,29 @@ def check_commit(checks: "Sequence[Check]", writes: "Sequence[Write]") -> None:
     _check_count("bytes", MAX_BYTES, size)
 
 
+def check_contents(contents: "Iterable[Content]") -> "Iterator[Content]":
+    """The same, refusing on the way what no commit could have stored."""
+    names = set()
+    for collection, last, items in contents:
+        check_collection(collection)
+        if collection in names:
+            raise errors.InvalidKey(key=collection, kind="collection of its own: it comes twice")
+        names.add(collection)
+        yield collection, last, _check_items(last, items)
+
+
+def _check_items(last: int, items: "Iterable[Item]") -> "Iterator[Item]":
+    before = ""
+    for item in items:
+        check_id(item.id)
+        if item.id <= before:
+            raise errors.InvalidKey(key=item.id, kind=f"id that comes after {before!r}")
+        if is_number(item.id) and int(item.id) > last:
+            raise errors.InvalidKey(key=item.id, kind="number that an append gave")
+        before = item.id
+        yield item
+
+
 def check_page(limit: int) -> None:
     if not 1 <= limit <= MAX_PAGE:
         raise ValueError(f"a page has 1 to {MAX_PAGE} items, not {limit}")

@@ -18,6 +18,7 @@ from accord.store.contract import (
     Moved,
     assign_numbers,
     check_commit,
+    check_contents,
     check_page,
     new_epoch,
     resolve,
@@ -102,7 +103,7 @@ class Memory:
             if data.revision:
                 raise errors.StoreNotEmpty(path=self._opened.path)
             heads, items = {}, {}
-            for collection, last, found in contents:
+            for collection, last, found in check_contents(contents):
                 heads[collection] = Head(1, last)
                 items[collection] = {item.id: Item(item.id, item.value, 1) for item in found}
             data.heads, data.items = heads, items

@@ -24,6 +24,7 @@ from accord.store.contract import (
     Item,
     assign_numbers,
     check_commit,
+    check_contents,
     check_page,
     new_epoch,
     resolve,
@@ -415,7 +416,7 @@ class _Link:
         if self.revision:
             raise errors.StoreNotEmpty(path=self._path)
         try:
-            for collection, last, items in contents:
+            for collection, last, items in check_contents(contents):
                 self._execute("insert into heads values (?, 1, ?)", (collection, last))
                 rows = ((collection, item.id, item.value) for item in items)
                 self._db.executemany("insert into items (collection, id, revision, value) values (?, ?, 1, ?)", rows)
@@ -445,6 +446,7 @@ class _Snapshot:
     def __exit__(self, *exc: object) -> None:
         if self._store is not None:
             self._store._give_back(self.link)
+            self._store = None
 
     def get(self, collection: str, id: str) -> Item | None:
         row = self.link.row(_GET, (collection, id))

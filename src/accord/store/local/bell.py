@@ -47,7 +47,9 @@ class Bell:
         """Whether more was rung than the store holds: then it was put back from a copy, and its history is another."""
         epoch, rung = self.read()  # first, since whoever commits meanwhile rings later
         with store.snapshot() as snapshot:
-            return snapshot.epoch == epoch and snapshot.revision < rung
+            ahead = snapshot.epoch == epoch and snapshot.revision < rung
+        # A ring that was read while it was written may be neither the old one nor the new.
+        return ahead and self.read()[1] >= rung
 
     def close(self) -> None:
         os.close(self._fd)

@@ -100,6 +100,22 @@ def check_a_load_cut_short_can_be_done_again(open_store: Opener) -> None:
         _assert_loaded(store)
 
 
+def check_what_no_commit_could_have_stored_is_not_loaded(open_store: Opener) -> None:
+    """Keys outside the alphabet, and numbers beyond the last one: a later append would write over them."""
+    impossible: list[Content] = [
+        ("BAD", 0, []),
+        ("a//b", 0, [Item("a", b"", 1)]),
+        ("c", 0, [Item("BAD", b"", 1)]),
+        ("c", 2, [Item(number_id(3), b"", 1)]),
+    ]
+    for content in impossible:
+        with opened(open_store) as store, raises(errors.InvalidKey, f"by {content}"):
+            store.load([LOADED[1], content])
+    with opened(open_store) as store:
+        store.load(LOADED)
+        _assert_loaded(store)
+
+
 def check_more_can_be_loaded_than_one_commit_holds(open_store: Opener) -> None:
     numbered = ("big", 3000, (Item(number_id(number), b"%d" % number, 1) for number in range(1, 3001)))
     heavy = ("heavy", 0, (Item(f"i{number}", bytes(1 << 20), 1) for number in range(3)))

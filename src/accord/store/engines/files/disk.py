@@ -14,10 +14,10 @@ import os
 from itertools import pairwise
 
 from accord import errors, platform
-from accord.store.contract import KEPT_REVISIONS, MAX_PAGE, Change
+from accord.store.contract import KEPT_REVISIONS, MAX_PAGE, Change, check_contents
 from accord.store.engines.files import making
 from accord.store.engines.files.journal import Journal, Record, Row
-from accord.store.engines.files.redo import Layout, Redo
+from accord.store.engines.files.redo import Layout, Redo, write_new
 from accord.store.engines.files.shelves import Shelves, checksum, read
 from accord.store.engines.files.state import State, StateFile, decode
 from accord.store.local import folder
@@ -142,7 +142,7 @@ class Disk:
             os.close(folder.open_private(self._loading))
             folder.flush_folder(self.root)
             self._state_file.write(State(state.epoch, 0, 0, 0, state.end, False))
-            for collection, last, items in contents:
+            for collection, last, items in check_contents(contents):
                 self._load_collection(collection, last, items)
             state = self._new_journal(state.epoch, 1, 1)
             os.unlink(self._loading)
@@ -218,12 +218,7 @@ class Disk:
     def _write_log(self, changes: list[Change]) -> None:
         lines = [f"{change.revision} {' '.join([word for key in change.keys for word in key])}" for change in changes]
         path = f"{self.root}/log/{changes[0].revision:016d}"
-        fd = folder.open_private(f"{path}.new")
-        try:
-            os.ftruncate(fd, 0)
-            os.write(fd, ("\n".join(lines) + "\n").encode())
-        finally:
-            os.close(fd)
+        write_new(f"{path}.new", ("\n".join(lines) + "\n").encode())
         os.rename(f"{path}.new", path)
 
     def _trim_logs(self, floor: int, before: int) -> int:

@@ -77,10 +77,10 @@ class Redo:
         value = row.value or b""
         if _is_file_of_its_own(row):
             # Flushed by itself: after a power cut a file half written would look like an edit by hand.
-            _write_new(f"{self._staged}/{number}", value, flush=True)
-            _write_new(f"{self._staged}/{number}.rev", label(revision, value))
+            write_new(f"{self._staged}/{number}", value, flush=True)
+            write_new(f"{self._staged}/{number}.rev", label(revision, value))
         else:
-            _write_new(f"{self._staged}/{number}", label(revision, value) + value)
+            write_new(f"{self._staged}/{number}", label(revision, value) + value)
         self._make_folder(os.path.dirname(self._shelves.item_path(row.collection, row.id)))
 
     def _split_crowds(self, layout: Layout) -> None:
@@ -163,7 +163,7 @@ def _is_named(row: "Row") -> bool:
     return not is_plain(row.collection) and not is_number(row.id)
 
 
-def _write_new(path: str, data: bytes, flush: bool = False) -> None:
+def write_new(path: str, data: bytes, flush: bool = False) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         os.fchmod(fd, 0o600)
