@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 PAGE_BYTES = 2048  # half of SQLite's own: a commit touches some eight pages, and each is written whole
-CHECKPOINT_PAGES = 2_000  # in the WAL: as many bytes as SQLite's own limit has, whose pages are twice as large
+CHECKPOINT_PAGES = 1_000  # in the WAL; with more, who opens the store first has more to read
 BUSY_MS = 10_000  # other programs may lock the database without asking at the gate
 
 # Otherwise SQLite flushes inside each commit, with what the platform has for it.
