@@ -16,8 +16,8 @@ NO_LIMIT = 1 << 60
 
 
 def measure(rounds: int, sizes: Sizes) -> list[Row]:
-    def run(way: str, slow: bool) -> Run:
-        return sender.run(way, sizes.crowd, NO_LIMIT, sizes.crowd_s, slow)
+    def run(way: str, flush: str) -> Run:
+        return sender.run(way, sizes.crowd, NO_LIMIT, sizes.crowd_s, flush)
 
     return [row for rivals in compare(rounds, run) for row in _rows(rivals)]
 

@@ -3,7 +3,8 @@
 import os
 import sys
 
-from accord.store.engines.sqlite import CHECKPOINT_PAGES, PAGE_BYTES
+from accord.store.engines.sqlite.link import CHECKPOINT_PAGES
+from accord.store.engines.sqlite.making import PAGE_BYTES
 from accord.store.open import open_store
 from bench import mail_send
 

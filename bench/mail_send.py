@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from accord.store.contract import MAX_PAGE, Store
+from accord.store.contract import MAX_PAGE
 from accord.store.open import open_store
+from accord.store.protocols import Store
 from accord.store.transaction import Transaction, transact
 
 BATCH = 100  # sends that share one durable commit

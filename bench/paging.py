@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from statistics import median
 
-from accord.store.contract import Snapshot
 from accord.store.open import open_store
+from accord.store.protocols import Snapshot
 from bench import large
 from bench.large import item_id
 from bench.rounds import interleave, ratios

@@ -15,8 +15,8 @@ from bench.sizes import Sizes
 
 
 def measure(rounds: int, sizes: Sizes) -> list[Row]:
-    def run(way: str, slow: bool) -> Run:
-        return sender.run(way, sizes.racers, sizes.race_sends, slow=slow)
+    def run(way: str, flush: str) -> Run:
+        return sender.run(way, sizes.racers, sizes.race_sends, flush=flush)
 
     fast, slow = compare(rounds, run)
     return [*_rows(fast, target=1.3), *_rows(slow, target=4)]

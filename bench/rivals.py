@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from bench import slow_flush
+from bench import preload
 from bench.rounds import interleave
 from bench.sender import PLAIN, SQLITE, Run
 
@@ -16,12 +16,12 @@ class Rivals:
     plain: list[Run]
 
 
-def compare(rounds: int, run: Callable[[str, bool], Run]) -> tuple[Rivals, Rivals]:
-    """Call `run(way, slow)` for both ways and both kinds of flushes, in each round."""
-    labels = {False: "", True: ", slow flushes"}
-    runs = {way + labels[False]: partial(run, way, False) for way in (SQLITE, PLAIN)}
-    if slow_flush.can_build():
-        runs |= {way + labels[True]: partial(run, way, True) for way in (SQLITE, PLAIN)}
+def compare(rounds: int, run: Callable[[str, str], Run]) -> tuple[Rivals, Rivals]:
+    """Call `run(way, flush)` for both ways and both kinds of flushes, in each round."""
+    labels = {"": "", preload.SLOW: ", slow flushes"}
+    runs = {way + labels[""]: partial(run, way, "") for way in (SQLITE, PLAIN)}
+    if preload.can_build():
+        runs |= {way + labels[preload.SLOW]: partial(run, way, preload.SLOW) for way in (SQLITE, PLAIN)}
     found = interleave(rounds, runs)
     fast, slow = (
         Rivals(label, found.get(SQLITE + label, []), found.get(PLAIN + label, [])) for label in labels.values()

@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from accord import platform
-from bench import mail_send, place, plain_loop, slow_flush
+from bench import mail_send, place, plain_loop, preload
 from bench.processes import answer, run_together, wait_for_start
 
 PLAIN = "plain loop"
 SQLITE = "sqlite"
-SQLITE_UNFLUSHED = "sqlite, not flushed"
 SQLITE_BATCHES = "sqlite, a hundred sends in one commit"
 FILES = "files"
 MEMORY = "memory"
@@ -35,9 +33,9 @@ class Run:
     wal_bytes: int  # of SQLite, at the end
 
 
-def run(way: str, processes: int, calls: int, seconds: float = 3600.0, slow: bool = False) -> Run:
-    """Let processes send `calls` times each, or for `seconds`."""
-    variables = slow_flush.environment() if slow else {}
+def run(way: str, processes: int, calls: int, seconds: float = 3600.0, flush: str = "") -> Run:
+    """Let processes send `calls` times each, or for `seconds`, with flushes as they are or as `preload` has them."""
+    variables = preload.environment(flush) if flush else {}
     with place.folder() as folder:
         target = _create(way, f"{folder}/store")
         commands = [["bench.sender", way, target, str(calls), str(seconds), f"p{n}"] for n in range(processes)]
@@ -48,8 +46,8 @@ def run(way: str, processes: int, calls: int, seconds: float = 3600.0, slow: boo
         return Run(sent, messages - _count(way, target, messages), wal_bytes)
 
 
-def run_one(way: str, calls: int) -> Sent:
-    return run(way, 1, calls).sent[0]
+def run_one(way: str, calls: int, flush: str = "") -> Sent:
+    return run(way, 1, calls, flush=flush).sent[0]
 
 
 def rate(sent: Sequence[Sent]) -> float:
@@ -82,8 +80,6 @@ def _open(way: str, target: str, name: str) -> tuple[Callable[[int], None], int]
         return plain_loop.open_sender(target), 1
     if way == SQLITE_BATCHES:
         return mail_send.open_batch_sender(target, name), mail_send.BATCH
-    if way == SQLITE_UNFLUSHED:
-        platform.flush = lambda fd: None
     return mail_send.open_sender(target, name), 1
 
 

@@ -1,6 +1,8 @@
 """Every benchmark runs, on tiny sizes, and the report says what was found."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from types import ModuleType
@@ -9,7 +11,7 @@ import pytest
 
 from accord.store.contract import Delete, number_id
 from accord.store.open import open_store
-from bench import floor, machine, mail_send, place, run, sender, watching
+from bench import floor, machine, mail_send, place, preload, run, sender, watching
 from bench.rounds import interleave, ratios
 from bench.row import COUNT, MILLISECONDS, SHARE, Row
 from bench.sizes import TINY
@@ -108,9 +110,16 @@ def test_a_message_that_is_lost_from_one_place_is_missed() -> None:
 @pytest.mark.parametrize("way", [sender.PLAIN, sender.SQLITE])
 def test_each_send_waits_for_its_flush(way: str) -> None:
     need("gcc")
-    run = sender.run(way, processes=1, calls=5, slow=True)
+    run = sender.run(way, processes=1, calls=5, flush=preload.SLOW)
     assert run.sent[0].took_s > 5 * 0.002
     assert run.lost == 0
+
+
+def test_without_flushes_the_kernel_is_never_asked_for_one() -> None:
+    need("gcc")
+    program = "import os; os.fsync(os.pipe()[0])"  # which would fail
+    environment = {**os.environ, **preload.environment(preload.NONE)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=60)
 
 
 def test_faults_of_a_watch_are_counted() -> None:

@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "accord"
 # from its own layer and from those below.
 LAYERS = [
     {"errors", "platform", "jsontext"},
-    {"store.contract", "store.names", "store.opened", "store.pages"},
+    {"store.contract", "store.names", "store.pages", "store.protocols"},
     {"store.local"},
     {"store.engines", "store.transaction", "store.wrap"},
     {"store.open"},

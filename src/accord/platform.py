@@ -124,7 +124,7 @@ else:
         return "" if fields[0] == b"Z" else fields[19].decode()  # a zombie holds nothing any more
 
     def _read_boot_id() -> str:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
             return file.read().strip()
 
     class _FileEvents:

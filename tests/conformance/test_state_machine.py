@@ -23,22 +23,19 @@ from hypothesis.stateful import (
 from accord import errors
 from accord.store.contract import (
     Append,
-    Batch,
     Change,
     CollectionIs,
     Conflict,
     Delete,
     Item,
     ItemIs,
-    Ledger,
     Moved,
     Number,
     Put,
-    Snapshot,
-    Watch,
     number_id,
 )
 from accord.store.names import to_key
+from accord.store.protocols import Batch, Ledger, Snapshot, Watch
 from accord.store.transaction import REQUESTS, Transaction, transact
 from accord.testing.conformance.tools import contents, contents_of
 from accord.testing.model import Model

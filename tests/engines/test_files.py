@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from accord import errors, platform
-from accord.store.contract import Change, Item, Store
+from accord.store.contract import Change, Item
 from accord.store.engines.files import Files, disk, redo
+from accord.store.protocols import Store
 from accord.store.transaction import Transaction, transact
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from accord import errors, platform
-from accord.store.engines import sqlite
 from accord.store.local import ear, folder
 from accord.store.local.bell import Bell
 from accord.store.local.claim import Claim
@@ -250,7 +249,7 @@ def test_a_watch_works_where_the_system_gives_no_events(
 
 def test_sqlite_can_leave_the_flushing_to_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on macOS, where only SQLite's own fullfsync reaches the disk."""
-    monkeypatch.setattr(sqlite, "FLUSH_BY_HAND", False)
+    monkeypatch.setattr("accord.store.engines.sqlite.link.FLUSH_BY_HAND", False)
 
     def never(fd: int) -> None:
         raise AssertionError("flushed by hand")
@@ -258,9 +257,9 @@ def test_sqlite_can_leave_the_flushing_to_the_database(tmp_path: Path, monkeypat
     monkeypatch.setattr(platform, "flush", never)
     store = open_store(f"sqlite:{tmp_path}/store.db")
     assert transact(store, lambda tx: tx.append("log", b"x")) == 1
-    link = store._borrow()  # type: ignore[attr-defined]
-    assert link.row("pragma synchronous", ())[0] == 2
-    assert link.row("pragma fullfsync", ())[0] == 1
+    link = store.borrow()  # type: ignore[attr-defined]
+    assert link.row("pragma synchronous")[0] == 2
+    assert link.row("pragma fullfsync")[0] == 1
 
 
 @pytest.mark.covers("S14.1")

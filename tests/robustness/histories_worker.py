@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from accord.store.contract import Snapshot, Store
+    from accord.store.protocols import Snapshot, Store
     from accord.store.transaction import Transaction
 
 # Some of them documents, which an engine may keep in another way.

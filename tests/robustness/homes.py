@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import apsw
 
-from accord.store.contract import Change, Exclusive, Head, Item, Store, Watch
+from accord.store.contract import Change, Head, Item
 from accord.store.open import open_store
+from accord.store.protocols import Exclusive, Store, Watch
 from accord.store.transaction import transact
 from tests.robustness.worker import change
 

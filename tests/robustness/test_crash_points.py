@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from accord.store.engines.sqlite import CHECKPOINT_PAGES
+from accord.store.engines.sqlite.link import CHECKPOINT_PAGES
 from accord.store.open import open_store
 from accord.store.transaction import transact
 from tests.robustness import strace

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from accord import errors
-from accord.store.contract import Store
 from accord.store.engines.files import disk as files_disk
 from accord.store.open import open_store
+from accord.store.protocols import Store
 from accord.store.transaction import transact
 from tests.need import need
 from tests.robustness.disks import small_disk

@@ -12,8 +12,8 @@ from random import Random
 
 import pytest
 
-from accord.store.contract import Store
 from accord.store.open import open_store
+from accord.store.protocols import Store
 from accord.store.wrap.recorded import recorded
 from accord.testing.histories import check_history
 from accord.testing.histories.history import History, read_history

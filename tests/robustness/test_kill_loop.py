@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from accord.store.contract import Store
 from accord.store.open import open_store
+from accord.store.protocols import Store
 from tests.robustness.homes import ENGINES, INTEGRITY, all_items, history, url_in
 from tests.robustness.writers import Writers, counts
 

@@ -14,8 +14,7 @@ import apsw
 import pytest
 
 from accord import errors, platform
-from accord.store.engines import sqlite
-from accord.store.engines.sqlite import Sqlite
+from accord.store.engines.sqlite import Sqlite, link
 from accord.store.transaction import transact
 from tests.robustness.homes import applied, check_store, prepare
 from tests.robustness.simdisk import CacheFiles, Disk, path_of
@@ -175,7 +174,7 @@ def under_sqlite(disk: Disk, flush: Callable[[int], None], tidy_at: int) -> Iter
         patch.setattr(os, "close", close)
         patch.setattr(platform, "flush", flush)
         patch.setattr(apsw, "connection_hooks", [lambda db: db.wal_autocheckpoint(tidy_at)])
-        patch.setattr(sqlite, "CHECKPOINT_PAGES", tidy_at)
+        patch.setattr(link, "CHECKPOINT_PAGES", tidy_at)
         try:
             yield
         finally:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from accord import errors
-from accord.store.contract import Store
 from accord.store.open import open_store
+from accord.store.protocols import Store
 from accord.store.transaction import transact
 from tests.robustness.homes import (
     ENGINES,

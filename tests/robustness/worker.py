@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from accord.store.contract import Exclusive
+    from accord.store.protocols import Exclusive
 
 NOBODY = 65534  # a user and a group who own nothing
 

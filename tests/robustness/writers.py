@@ -12,8 +12,8 @@ import sys
 from collections import Counter
 from types import TracebackType
 
-from accord.store.contract import Store
 from accord.store.open import open_store
+from accord.store.protocols import Store
 from accord.store.transaction import Transaction, transact
 from tests.robustness.homes import PYTHON, WORKER_ENV, all_items
 

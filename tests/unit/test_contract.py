@@ -166,7 +166,7 @@ def test_numbers_are_given_as_the_model_gives_them(last_of_c: int, last_of_d: in
     numbers, lasts = contract.assign_numbers(writes, lambda name: before.head(name).last)
     assert tuple(numbers) == done.numbers
     assert all(model.snapshot().head(name).last == last for name, last in lasts.items())
-    resolved = {(collection, id): value for collection, id, value in contract.resolve(writes, numbers)}
+    resolved = contract.resolve(writes, numbers)
     for (collection, id), value in resolved.items():
         item = model.snapshot().get(collection, id)
         assert (item.value if item else None) == value

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from accord import errors, jsontext
 from accord.store import names, transaction
-from accord.store.contract import MAX_PAGE, Append, Committed, Delete, Item, Number, Put, Store
+from accord.store.contract import MAX_PAGE, Append, Committed, Delete, Item, Number, Put
 from accord.store.open import open_store
+from accord.store.protocols import Store
 from accord.store.transaction import REQUESTS, Transaction, transact
 from accord.store.wrap.faulty import faulty, plan
 

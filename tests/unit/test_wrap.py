@@ -10,22 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from accord import errors
-from accord.store.contract import (
-    Append,
-    CollectionIs,
-    Committed,
-    Conflict,
-    Delete,
-    ItemIs,
-    Ledger,
-    Moved,
-    Number,
-    Put,
-    Snapshot,
-    Store,
-)
+from accord.store.contract import Append, CollectionIs, Committed, Conflict, Delete, ItemIs, Moved, Number, Put
 from accord.store.engines.memory import Memory
 from accord.store.open import open_store
+from accord.store.protocols import Ledger, Snapshot, Store
 from accord.store.transaction import Transaction, transact
 from accord.store.wrap.faulty import FAULTS, LATE_S, chance, faulty, plan, work_twice
 from accord.store.wrap.recorded import recorded
@@ -34,7 +22,8 @@ from accord.testing.histories import check_history
 from accord.testing.histories.history import UNKNOWN, read_history
 
 if TYPE_CHECKING:
-    from accord.store.contract import Batch, Check, Write
+    from accord.store.contract import Check, Write
+    from accord.store.protocols import Batch
 
 
 def open_recorded(url: str, history: str) -> Store:

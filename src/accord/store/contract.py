@@ -1,8 +1,8 @@
-"""What an engine is.
+"""What stores hold and what may be asked of them: records, limits, and the checks that every engine makes.
 
 Data are items in collections: `(collection, id)` holds a value, bytes that no engine reads, and the revision
 of the commit that wrote it. Every commit that writes has a revision, one growing number for the whole store.
-An engine gives snapshots, commits and watches, as below, and gets every service of accord for it.
+An engine gives snapshots, commits and watches (`protocols.py`), and gets every service of accord for it.
 
 Nothing here imports anything: a command that sends one message pays for every import.
 """
@@ -14,9 +14,6 @@ from accord import errors
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Protocol, Self
-else:
-    Protocol = object
 
 # Limits of one commit, the same on every engine (etcd's own are 128 operations and 1.5 MiB).
 MAX_WRITES = 50
@@ -191,107 +188,19 @@ if TYPE_CHECKING:
     Content = tuple[str, int, Iterable[Item]]  # a collection, its last number, its items in order
 
 
-class Snapshot(Protocol):
-    """Reads as of one revision; a read that cannot be answered so raises `Moved`."""
+class Opened:
+    """What every engine refuses: use after close, and use in a child that was forked after opening."""
 
-    epoch: str  # a random name of this store's history: revisions of two epochs do not compare
-    revision: int
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.closed = False
+        self._pid = os.getpid()
 
-    def __enter__(self) -> "Self": ...
-
-    def __exit__(self, *exc: object) -> None: ...
-
-    def get(self, collection: str, id: str) -> Item | None: ...
-
-    def list(self, collection: str, after: str = "", limit: int = 100, reverse: bool = False) -> "Sequence[Item]":
-        """Up to `limit` items in the order of their ids, beyond `after` ("": from the first or, reversed, the last)."""
-        ...
-
-    def head(self, collection: str) -> Head: ...
-
-    def collections(self, prefix: str = "", after: str = "", limit: int = 100) -> "Sequence[str]":
-        """Names, in order, of the collections ever written to, emptied ones too."""
-        ...
-
-
-class Watch(Protocol):
-    revision: int  # every change up to this one was given out or matched no prefix
-
-    def __enter__(self) -> "Self": ...
-
-    def __exit__(self, *exc: object) -> None: ...
-
-    def next(self, timeout_s: float) -> Change | None:
-        """The next change, in order and each once; None when there was none in time, or after `close`."""
-        ...
-
-    def close(self) -> None:
-        """End the watch; a `next` that waits in another thread returns None."""
-        ...
-
-
-class Ledger(Protocol):
-    """Where transactions run: a store, or what its `exclusive()` gives."""
-
-    def snapshot(self) -> Snapshot: ...
-
-    def commit(
-        self,
-        checks: "Sequence[Check]",
-        writes: "Sequence[Write]",
-        snapshot: Snapshot | None = None,
-        timeout_s: float = LOCK_WAIT_S,
-    ) -> Committed:
-        """All of `writes` or nothing; `Conflict` when a check fails. Returns when they are durable.
-
-        `snapshot` is where the checks' revisions were read. It is over then; as long as nothing was
-        committed after it, the engine need not look at the checks.
-        """
-        ...
-
-    def now(self) -> Instant: ...
-
-    def sync(self) -> None:
-        """Return when everything that a snapshot can show is durable."""
-        ...
-
-
-class Store(Ledger, Protocol):
-    """An engine, opened. Threads may share it; a process that forks may not use it in the child."""
-
-    @property
-    def durability(self) -> str:
-        """What a commit survives: "power" (a power cut), "process" (kill -9) or "none"."""
-        ...
-
-    def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> Watch:
-        """Changes after revision `since` in collections whose names start with one of `prefixes`.
-
-        `HistoryGone` when they are no longer kept, or when the store's epoch is not `epoch` (unless "").
-        """
-        ...
-
-    def load(self, contents: "Iterable[Content]") -> None:
-        """Fill an empty store, as its revision 1. A load cut short leaves the store empty, or to be loaded again."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class Exclusive(Protocol):
-    """An engine with a write lock has this too."""
-
-    def exclusive(self, timeout_s: float = LOCK_WAIT_S) -> "Batch":
-        """Hold the write lock: what is committed inside becomes one durable commit when the block is left."""
-        ...
-
-
-class Batch(Ledger, Protocol):
-    """Nothing committed in it may be acknowledged before the block is left without an error."""
-
-    def __enter__(self) -> "Self": ...
-
-    def __exit__(self, *exc: object) -> None: ...
+    def check(self) -> None:
+        if self.closed:
+            raise errors.StoreClosed(path=self.path)
+        if os.getpid() != self._pid:
+            raise errors.StoreForked(path=self.path, opened_by=self._pid, used_by=os.getpid())
 
 
 def new_epoch() -> str:
@@ -328,8 +237,6 @@ def check_id(id: str) -> None:
 
 def check_commit(checks: "Sequence[Check]", writes: "Sequence[Write]") -> None:
     """Refuse a commit over the limits, or one that names what no engine can store."""
-    _check_count("writes", MAX_WRITES, len(writes))
-    _check_count("checks", MAX_CHECKS, len(checks))
     appends = 0
     size = 0
     for write in writes:
@@ -344,7 +251,8 @@ def check_commit(checks: "Sequence[Check]", writes: "Sequence[Write]") -> None:
             check_id(write.id)
         else:
             _check_number(write.id, appends)
-    _check_count("bytes", MAX_BYTES, size)
+    if len(writes) > MAX_WRITES or len(checks) > MAX_CHECKS or size > MAX_BYTES:
+        raise _too_large(len(writes), len(checks), size)
 
 
 def check_contents(contents: "Iterable[Content]") -> "Iterator[Content]":
@@ -400,28 +308,27 @@ def _last_with(write: "Put | Delete", last: int, numbers: "Sequence[int]") -> in
     return last
 
 
-def resolve(writes: "Sequence[Write]", numbers: "Sequence[int]") -> "Iterator[tuple[str, str, bytes | None]]":
-    """The writes as (collection, id, value), None for a delete, now that the appends' numbers are known."""
+def resolve(writes: "Sequence[Write]", numbers: "Sequence[int]") -> "dict[tuple[str, str], bytes | None]":
+    """What each (collection, id) is to hold, None for a delete, now that the appends' numbers are known."""
+    values: dict[tuple[str, str], bytes | None] = {}
     given = iter(numbers)
     for write in writes:
         id = number_id(next(given)) if isinstance(write, Append) else write.id
         if isinstance(id, Number):
             id = number_id(numbers[id.append])
-        if isinstance(write, Delete):
-            yield write.collection, id, None
-        elif isinstance(write.value, bytes):
-            yield write.collection, id, write.value
-        else:
-            yield write.collection, id, fill(write.value, numbers)
+        value = None if isinstance(write, Delete) else write.value
+        values[write.collection, id] = fill(value, numbers) if isinstance(value, tuple) else value
+    return values
 
 
 def fill(template: "Template", numbers: "Sequence[int]") -> bytes:
     return b"".join([piece if isinstance(piece, bytes) else b"%d" % numbers[piece.append] for piece in template])
 
 
-def _check_count(what: str, most: int, found: int) -> None:
-    if found > most:
-        raise errors.CommitTooLarge(what=what, most=most, found=found)
+def _too_large(writes: int, checks: int, size: int) -> errors.CommitTooLarge:
+    counts = (("writes", MAX_WRITES, writes), ("checks", MAX_CHECKS, checks), ("bytes", MAX_BYTES, size))
+    what, most, found = next(count for count in counts if count[2] > count[1])
+    return errors.CommitTooLarge(what=what, most=most, found=found)
 
 
 def _check_number(number: Number, appends: int) -> None:

@@ -7,7 +7,7 @@ from accord import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from accord.store.contract import Store
+    from accord.store.protocols import Store
 
 _PREFIX = "accord.store.engines."
 

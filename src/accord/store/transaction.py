@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
 
-    from accord.store.contract import Batch, Check, Committed, Instant, Ledger, Snapshot, Template, Write
+    from accord.store.contract import Check, Committed, Instant, Template, Write
+    from accord.store.protocols import Batch, Ledger, Snapshot
 
     T = TypeVar("T")
 

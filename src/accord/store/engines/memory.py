@@ -16,6 +16,7 @@ from accord.store.contract import (
     Instant,
     Item,
     Moved,
+    Opened,
     assign_numbers,
     check_commit,
     check_contents,
@@ -23,13 +24,13 @@ from accord.store.contract import (
     new_epoch,
     resolve,
 )
-from accord.store.opened import Opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from accord.store.contract import Check, Content, Snapshot, Store, Write
+    from accord.store.contract import Check, Content, Write
+    from accord.store.protocols import Snapshot, Store
 
 _NEVER = Head(0, 0)
 _named: "dict[str, _Data]" = {}
@@ -83,7 +84,7 @@ class Memory:
             if not writes:
                 return Committed(data.revision, ())
             numbers, lasts = assign_numbers(writes, lambda collection: data.heads.get(collection, _NEVER).last)
-            _apply(data, list(resolve(writes, numbers)), lasts)
+            _apply(data, resolve(writes, numbers), lasts)
             while data.waits:
                 data.waits.pop().release()
             return Committed(data.revision, tuple(numbers))
@@ -237,9 +238,9 @@ def _holds(data: _Data, check: "Check") -> bool:
     return (item.revision if item else 0) == check.revision
 
 
-def _apply(data: _Data, writes: list[tuple[str, str, bytes | None]], lasts: dict[str, int]) -> None:
+def _apply(data: _Data, values: dict[tuple[str, str], bytes | None], lasts: dict[str, int]) -> None:
     data.revision += 1
-    for collection, id, value in writes:
+    for (collection, id), value in values.items():
         items = data.items.setdefault(collection, {})
         ids = data.ids.setdefault(collection, [])
         if value is not None:
@@ -250,7 +251,7 @@ def _apply(data: _Data, writes: list[tuple[str, str, bytes | None]], lasts: dict
             del ids[bisect_left(ids, id)]
         last = lasts.get(collection, data.heads.get(collection, _NEVER).last)
         data.heads[collection] = Head(data.revision, last)
-    data.changes.append(Change(data.revision, tuple(dict.fromkeys((write[0], write[1]) for write in writes))))
+    data.changes.append(Change(data.revision, tuple(values)))
     if data.revision % TRIM_EVERY == 0:
         keep = data.changes[-KEPT_REVISIONS:]
         data.floor += len(data.changes) - len(keep)

@@ -11,7 +11,7 @@ from accord.store.local import folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from accord.store.contract import Ledger
+    from accord.store.protocols import Ledger
 
 _FORMAT = b"%-16s %016d\n"
 _BYTES = 34

@@ -5,7 +5,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Protocol, Self
 
-    from accord.store.contract import Content, Exclusive, Instant, Ledger, Snapshot, Store, Watch
+    from accord.store.contract import Content, Instant
+    from accord.store.protocols import Exclusive, Ledger, Snapshot, Store, Watch
 
     class Lockable(Store, Exclusive, Protocol): ...
 

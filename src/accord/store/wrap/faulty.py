@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import TypeVar
 
-    from accord.store.contract import Batch, Check, Committed, Head, Item, Ledger, Snapshot, Store, Write
+    from accord.store.contract import Check, Committed, Head, Item, Write
+    from accord.store.protocols import Batch, Ledger, Snapshot, Store
     from accord.store.wrap.around import Lockable
 
     T = TypeVar("T")

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeVar
 
-    from accord.store.contract import Batch, Check, Committed, Head, Item, Ledger, Snapshot, Store, Template, Write
+    from accord.store.contract import Check, Committed, Head, Item, Template, Write
+    from accord.store.protocols import Batch, Ledger, Snapshot, Store
     from accord.store.wrap.around import Lockable
 
     T = TypeVar("T")

@@ -7,18 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 from accord import errors
-from accord.store.contract import (
-    Append,
-    Change,
-    Committed,
-    Conflict,
-    Delete,
-    Exclusive,
-    ItemIs,
-    Put,
-    Store,
-    number_id,
-)
+from accord.store.contract import Append, Change, Committed, Conflict, Delete, ItemIs, Put, number_id
+from accord.store.protocols import Exclusive, Store
 from accord.store.transaction import Transaction, transact
 from accord.testing.conformance.tools import (
     LONG_S,

@@ -3,18 +3,8 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from accord.store.contract import (
-    Append,
-    CollectionIs,
-    Conflict,
-    Delete,
-    ItemIs,
-    Moved,
-    Put,
-    Snapshot,
-    Store,
-    number_id,
-)
+from accord.store.contract import Append, CollectionIs, Conflict, Delete, ItemIs, Moved, Put, number_id
+from accord.store.protocols import Snapshot, Store
 from accord.testing.conformance.tools import (
     Opener,
     append,

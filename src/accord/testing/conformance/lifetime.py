@@ -4,7 +4,8 @@ import os
 from collections.abc import Callable
 
 from accord import errors
-from accord.store.contract import Append, Delete, Instant, Put, Store, number_id
+from accord.store.contract import Append, Delete, Instant, Put, number_id
+from accord.store.protocols import Store
 from accord.testing.conformance.tools import (
     Opener,
     append,

@@ -16,8 +16,8 @@ from accord.store.contract import (
     ItemIs,
     Number,
     Put,
-    Store,
 )
+from accord.store.protocols import Store
 from accord.testing.conformance.tools import Opener, append, contents, opened, put, raises, value_of, values_of
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from accord import errors
-from accord.store.contract import PLAIN, Change, Delete, Head, Item, ItemIs, Ledger, Put, number_id
+from accord.store.contract import PLAIN, Change, Delete, Head, Item, ItemIs, Put, number_id
+from accord.store.protocols import Ledger
 from accord.testing.conformance.tools import (
     Opener,
     append,

@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
-from accord.store.contract import Append, Committed, ItemIs, Moved, Put, Snapshot, Store
+from accord.store.contract import Append, Committed, ItemIs, Moved, Put
+from accord.store.protocols import Snapshot, Store
 from accord.store.transaction import Transaction, transact
 from accord.testing.conformance.tools import (
     LONG_S,

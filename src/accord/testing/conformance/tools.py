@@ -7,21 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import NamedTuple, TypeVar
 
-from accord.store.contract import (
-    TRIM_EVERY,
-    Append,
-    Change,
-    Committed,
-    Conflict,
-    Head,
-    Item,
-    Ledger,
-    Moved,
-    Put,
-    Snapshot,
-    Store,
-    Watch,
-)
+from accord.store.contract import TRIM_EVERY, Append, Change, Committed, Conflict, Head, Item, Moved, Put
+from accord.store.protocols import Ledger, Snapshot, Store, Watch
 
 T = TypeVar("T")
 Opener = Callable[[], Store]

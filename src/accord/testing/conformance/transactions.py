@@ -4,7 +4,8 @@ from collections.abc import Callable
 from functools import partial
 
 from accord import errors
-from accord.store.contract import Delete, Item, Put, Store, number_id
+from accord.store.contract import Delete, Item, Put, number_id
+from accord.store.protocols import Store
 from accord.store.transaction import Transaction, transact
 from accord.testing.conformance.tools import (
     Opener,

@@ -6,17 +6,8 @@ from contextlib import ExitStack
 from functools import partial
 
 from accord import errors
-from accord.store.contract import (
-    KEPT_REVISIONS,
-    TRIM_EVERY,
-    Append,
-    Change,
-    Delete,
-    Put,
-    Store,
-    Watch,
-    number_id,
-)
+from accord.store.contract import KEPT_REVISIONS, TRIM_EVERY, Append, Change, Delete, Put, number_id
+from accord.store.protocols import Store, Watch
 from accord.testing.conformance.tools import (
     LONG_S,
     Opener,

@@ -12,9 +12,9 @@ from accord.store.contract import (
     ItemIs,
     Number,
     Put,
-    Store,
     number_id,
 )
+from accord.store.protocols import Store
 from accord.testing.conformance.tools import (
     Opener,
     append,

@@ -160,7 +160,7 @@ def _is_certain(write: Put | Delete | Append) -> bool:
 
 
 def _written(writes: Sequence[Put | Delete | Append], numbers: Sequence[int]) -> dict[Key, bytes | None]:
-    return {(collection, id): value for collection, id, value in resolve(writes, numbers)}
+    return resolve(writes, numbers)
 
 
 def _reads(call: Any, answer: Any, ids: set[str]) -> Iterator[Read]:

@@ -9,20 +9,20 @@ import os
 import time
 
 from accord import errors, platform
-from accord.store.contract import LOCK_WAIT_S, Head, Instant, Item, Moved, check_page
-from accord.store.engines.files.batch import Batch
+from accord.store.contract import LOCK_WAIT_S, Head, Instant, Item, Moved, Opened, check_page
 from accord.store.engines.files.disk import Behind, Disk
 from accord.store.engines.files.shelves import Edited
-from accord.store.local.watch import FileWatch, Log
-from accord.store.opened import Opened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import TypeVar
 
-    from accord.store.contract import Check, Committed, Content, Snapshot, Store, Write
+    from accord.store.contract import Check, Committed, Content, Write
+    from accord.store.engines.files.batch import Batch
     from accord.store.engines.files.state import State
+    from accord.store.local.watch import FileWatch, Log
+    from accord.store.protocols import Snapshot, Store
 
     T = TypeVar("T")
 
@@ -60,14 +60,18 @@ class Files:
         with self.exclusive(timeout_s) as batch:
             return batch.commit(checks, writes)
 
-    def exclusive(self, timeout_s: float = LOCK_WAIT_S) -> Batch:
+    def exclusive(self, timeout_s: float = LOCK_WAIT_S) -> "Batch":
+        from accord.store.engines.files.batch import Batch
+
         self._opened.check()
         return Batch(self._disk, self.now, timeout_s)
 
-    def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> FileWatch:
+    def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> "FileWatch":
+        from accord.store.local.watch import FileWatch
+
         return FileWatch(self, self._disk.bell, prefixes, since, epoch)
 
-    def changes(self, since: int) -> Log:
+    def changes(self, since: int) -> "Log":
         """A page of the change log, for the watch."""
         return self.settled(lambda state: self._disk.changes(since, state))
 

@@ -22,8 +22,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from accord.store.contract import Check, Content, Snapshot, Write
+    from accord.store.contract import Check, Content, Write
     from accord.store.engines.files.disk import Disk
+    from accord.store.protocols import Snapshot
 
 
 class Batch:
@@ -72,7 +73,7 @@ class Batch:
         if not writes:
             return Committed(self.revision, ())
         numbers, lasts = assign_numbers(writes, lambda collection: self.head(collection).last)
-        rows = [Row(collection, id, value) for collection, id, value in resolve(writes, numbers)]
+        rows = [Row(*key, value) for key, value in resolve(writes, numbers).items()]
         self._record(rows, lasts)
         return Committed(self.revision, tuple(numbers))
 

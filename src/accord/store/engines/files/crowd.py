@@ -1,8 +1,8 @@
 """Named items in folders that stay small, so that a page of a million costs what a page of a thousand does.
 
-All lie in the collection's folder at first. One that has become crowded is split: its items move into folders below
-it, each named by a plus and the next two characters of their ids. `find` goes down as far as there are folders, so a
-split that a crash cut short must be finished (`tidy`) before anything is looked for.
+All lie in the collection's folder at first. One that has become crowded is split: it gets a `.split`, and from then on
+its items lie in folders below it, each named by a plus and the next two characters of their ids. `find` goes by these
+marks, so a split that a crash cut short must be finished (`tidy`) before anything is looked for.
 """
 
 import os
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 CROWDED = 1_000
 SUFFIX = ".item"
+SPLIT = ".split"
 
 _STEP = 2  # characters: the times in ids share many, and each folder on the way costs a look
 
@@ -30,9 +31,9 @@ def way(path: str, id: str) -> "Iterator[str]":
     """The folders from the collection's own to the one where the item lies."""
     yield path
     for at in range(0, len(id) - _STEP + 1, _STEP):
-        path = f"{path}/+{id[at : at + _STEP]}"
-        if not os.path.isdir(path):
+        if not os.path.lexists(f"{path}/{SPLIT}"):
             return
+        path = f"{path}/+{id[at : at + _STEP]}"
         yield path
 
 
@@ -43,44 +44,48 @@ def walk(path: str, after: str, reverse: bool, prefix: str = "") -> "Iterator[tu
     for name in sorted([*beyond, *[prefix + step for step in folders]], reverse=reverse):
         step = name[len(prefix) :]
         if step not in folders:
-            yield name, f"{path}/{name}{SUFFIX}"
+            if is_part(name):  # else it is nothing of ours
+                yield name, f"{path}/{name}{SUFFIX}"
         elif _may_lie_beyond(name, after, reverse):
             yield from walk(f"{path}/+{step}", after, reverse, name)
 
 
 def split_if_crowded(path: str) -> None:
     """Split a folder on the way of `find` that holds too many, each item going straight to where it will lie."""
-    names, _ = _entries(path)
+    names = _items(path)
     if len(names) > CROWDED:
-        for name, target in _spread(path, names, _depth(path)):
-            if target != path:
-                folder.make_folder(target)
-                os.rename(f"{path}/{name}{SUFFIX}", f"{target}/{name}{SUFFIX}")
+        _mark(path, names, _depth(path))
+        _move_down(path, names)
 
 
-def _spread(path: str, names: list[str], depth: int) -> "Iterator[tuple[str, str]]":
-    """A folder for each name, at `path` or as far below as it takes."""
+def tidy(path: str) -> None:
+    """Finish the split of a folder."""
+    if os.path.lexists(f"{path}/{SPLIT}"):
+        _move_down(path, _items(path))
+
+
+def _mark(path: str, names: list[str], depth: int) -> None:
+    """Mark as split what is too small for so many, and those below it that would be, the lowest first."""
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(name[depth : depth + _STEP], []).append(name)
     for step, group in groups.items():
-        below = f"{path}/+{step}"
-        if len(step) < _STEP:
-            yield from ((name, path) for name in group)
-        elif len(group) > CROWDED:
-            yield from _spread(below, group, depth + _STEP)
-        else:
-            yield from ((name, below) for name in group)
+        if len(step) == _STEP:
+            folder.make_folder(f"{path}/+{step}")
+            if len(group) > CROWDED:
+                _mark(f"{path}/+{step}", group, depth + _STEP)
+    os.close(folder.open_private(f"{path}/{SPLIT}"))
 
 
-def tidy(path: str) -> None:
-    """Move the items of a folder down into those below it where they belong."""
-    names, folders = _entries(path)
-    depth = _depth(path)
+def _move_down(path: str, names: list[str]) -> None:
+    collection = path
+    for _ in range(_depth(path) // _STEP):
+        collection = os.path.dirname(collection)
     for name in names:
-        step = name[depth : depth + _STEP]
-        if step in folders:
-            os.rename(f"{path}/{name}{SUFFIX}", f"{path}/+{step}/{name}{SUFFIX}")
+        old, new = f"{path}/{name}{SUFFIX}", find(collection, name)
+        if new != old:
+            folder.make_folder(os.path.dirname(new))
+            os.rename(old, new)
 
 
 def _depth(path: str) -> int:
@@ -92,16 +97,15 @@ def _depth(path: str) -> int:
     return depth
 
 
+def _items(path: str) -> list[str]:
+    return [name for name in _entries(path)[0] if is_part(name)]
+
+
 def _entries(path: str) -> tuple[list[str], set[str]]:
-    """The ids in a folder, and the steps to the folders below it."""
-    names = []
-    folders = set()
-    for entry in list_folder(path):
-        if entry.endswith(SUFFIX) and is_part(entry[: -len(SUFFIX)]):
-            names.append(entry[: -len(SUFFIX)])
-        elif entry[0] == "+":
-            folders.add(entry[1:])
-    return names, folders
+    """What may be ids in a folder, and the steps to the folders below it."""
+    entries = list_folder(path)
+    names = [entry[: -len(SUFFIX)] for entry in entries if entry.endswith(SUFFIX)]
+    return names, {entry[1:] for entry in entries if entry[0] == "+"}
 
 
 def list_folder(path: str) -> list[str]:

@@ -22,7 +22,6 @@ from accord.store.engines.files.shelves import Shelves, checksum, read
 from accord.store.engines.files.state import State, StateFile, decode
 from accord.store.local import folder
 from accord.store.local.bell import Bell
-from accord.store.local.watch import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from accord.store.contract import Content, Item
     from accord.store.engines.files.shelves import Edited
+    from accord.store.local.watch import Log
 
 RESTART_EVERY = 1_000  # commits
 RESTART_BYTES = 64 << 20
@@ -67,8 +67,10 @@ class Disk:
     def is_unchanged(self, seen: bytes) -> bool:
         return self._state_file.look() == seen
 
-    def changes(self, since: int, state: State) -> Log:
+    def changes(self, since: int, state: State) -> "Log":
         """A page of the changes after `since`, out of the journal or of the log of an earlier one."""
+        from accord.store.local.watch import Log
+
         if since < state.base:
             changes = self._logged_changes(since) if since >= state.floor else []
             return Log(state.epoch, state.floor, changes[-1].revision if changes else state.revision, changes)

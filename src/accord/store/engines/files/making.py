@@ -8,8 +8,11 @@ from accord import errors
 from accord.store.contract import new_epoch
 from accord.store.engines.files.journal import Journal
 from accord.store.local import folder
-from accord.store.local.claim import Claim
 from accord.store.local.gate import Gate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from accord.store.local.claim import Claim
 
 FORMAT = 1
 LOCKS = ("flock", "mkdir")
@@ -17,7 +20,7 @@ LOCKS = ("flock", "mkdir")
 _TITLE = "accord store"
 
 
-def open_or_make(root: str, lock_kind: str) -> Gate | Claim:
+def open_or_make(root: str, lock_kind: str) -> "Gate | Claim":
     """The lock of the store at `root`, which is made if there is none; its kind is fixed then."""
     if lock_kind and lock_kind not in LOCKS:
         raise errors.NotAStore(path=root, reason=f"{lock_kind!r} is no kind of lock; there are {' and '.join(LOCKS)}")
@@ -32,7 +35,11 @@ def open_or_make(root: str, lock_kind: str) -> Gate | Claim:
         raise errors.NotAStore(path=root, reason=f"it was made with the lock {found}, and stays so")
     for name in ("data", "log", "staged"):
         folder.make_folder(f"{root}/{name}")
-    return Gate(f"{root}/lock") if found == "flock" else Claim(f"{root}/lock.d")
+    if found == "flock":
+        return Gate(f"{root}/lock")
+    from accord.store.local.claim import Claim
+
+    return Claim(f"{root}/lock.d")
 
 
 def _make(root: str, lock_kind: str) -> None:

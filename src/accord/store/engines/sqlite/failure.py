@@ -1,0 +1,27 @@
+"""What SQLite's errors mean to a person."""
+
+import os
+
+import apsw
+
+from accord import errors
+from accord.store.engines.sqlite.link import BUSY_MS
+from accord.store.local import folder
+
+
+def meaning(error: apsw.Error, path: str) -> errors.AccordError:
+    reason = str(error)
+    # Room for its shared memory SQLite misses as an I/O error.
+    if isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError) and folder.is_full(os.path.dirname(path))):
+        return errors.StorageFull(path=path)
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return errors.LockTimeout(path=path, timeout_seconds=BUSY_MS / 1000, holder="another program", pid=0)
+    if isinstance(error, apsw.NotADBError):
+        return errors.NotAStore(path=path, reason="it is no SQLite database")
+    if isinstance(error, apsw.SQLError):
+        return errors.NotAStore(path=path, reason=f"it is a database of something else ({reason})")
+    if isinstance(error, apsw.CorruptError):
+        return errors.StoreDamaged(path=path, reason=reason)
+    if isinstance(error, apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
+        return errors.DataDirError(path=path, errno=0, reason=reason)
+    return errors.StorageFailing(path=path, reason=reason)
