@@ -8,7 +8,7 @@ own busy-wait. docs/design/store.md has the reasons, and what was measured.
 import os
 
 from accord import errors, platform
-from accord.store.contract import LOCK_WAIT_S, MAX_PAGE, Change, Committed, Instant, Opened, check_commit
+from accord.store.contract import LOCK_WAIT_S, MAX_PAGE, Committed, Instant, Opened, check_commit
 from accord.store.engines.sqlite.link import Link, Snapshot
 from accord.store.local import folder
 from accord.store.local.bell import Bell
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from accord.store.engines.sqlite.batch import Batch
     from accord.store.local.watch import FileWatch, Log
     from accord.store.protocols import Store
-
-_CHANGES = "select revision, keys from changes where revision > ? order by revision limit ?"
 
 _HEAL_BYTES = 1 << 20
 
@@ -108,9 +106,9 @@ class Sqlite:
 
         with self.snapshot() as snapshot:
             link = snapshot.link
-            rows = link.rows(_CHANGES, (since, MAX_PAGE))
-            newest = rows[-1][0] if len(rows) == MAX_PAGE else link.revision
-            return Log(link.epoch, link.floor, newest, [Change(row[0], _keys(row[1])) for row in rows])
+            changes = link.changes(since)
+            newest = changes[-1].revision if len(changes) == MAX_PAGE else link.revision
+            return Log(link.epoch, link.floor, newest, changes)
 
     def now(self) -> Instant:
         return Instant(platform.boot_id(), platform.boot_seconds())
@@ -230,7 +228,3 @@ class Sqlite:
         if ahead:
             with self.exclusive() as batch:
                 batch.renew_epoch()
-
-
-def _keys(text: str) -> tuple[tuple[str, str], ...]:
-    return tuple([(collection, id) for collection, _, id in [line.partition(" ") for line in text.split("\n")]])

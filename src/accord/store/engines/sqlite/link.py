@@ -7,7 +7,9 @@ import apsw
 from accord import errors, platform
 from accord.store.contract import (
     KEPT_REVISIONS,
+    MAX_PAGE,
     TRIM_EVERY,
+    Change,
     CollectionIs,
     Committed,
     Conflict,
@@ -18,6 +20,7 @@ from accord.store.contract import (
     new_epoch,
     resolve,
 )
+from accord.store.engines.sqlite.recent import PLACES, Recent
 from accord.store.local import folder
 
 TYPE_CHECKING = False
@@ -27,33 +30,42 @@ if TYPE_CHECKING:
 
     from accord.store.contract import Check, Write
     from accord.store.engines.sqlite import Sqlite
+    from accord.store.engines.sqlite.recent import Row
 
     Values = tuple[apsw.SQLiteValue, ...]
 
 FORMAT = 1
 BUSY_MS = 10_000  # other programs may lock the database without asking at the gate
-CHECKPOINT_PAGES = 1_000  # in the WAL; with more, who opens the store first has more to read
+CHECKPOINT_PAGES = 500  # in the WAL; with more, who opens the store first has more to read
 
 # Otherwise SQLite flushes inside each commit, with what the platform has for it.
 FLUSH_BY_HAND = platform.FLUSHES_WITH_FDATASYNC
 
+# The recent commits are spread after so many, and at once after one that is large.
+SPREAD_EVERY = 16
+_LARGE_ROWS = 8
+_LARGE_BYTES = 16_384
+
+_META = "select format, epoch, floor, (select max(revision) from changes), (select max(place) from recent) from meta"
+_GET = "select value, revision from items where collection = ? and id = ?"
+_UP = "select id, value, revision from items where collection = ? and id > ? order by id limit ?"
+_DOWN = "select id, value, revision from items where collection = ? and id < ? order by id desc limit ?"
 _HEAD = "select revision, last from heads where collection = ?"
-_META = "select format, epoch, (select max(revision) from changes), floor from meta"
-_REVISION = "select revision from items where collection = ? and id = ?"
+_NAMES = "select collection from heads where collection >= ? and collection > ? and collection < ? order by 1 limit ?"
+_CHANGES = "select revision, keys from changes where revision > ? order by revision limit ?"
+_RECENT = "select place, collection, id, last, value from recent where place > ? order by place"
+
+_ADD = "insert into recent values (?, ?, ?, ?, ?)"
+_LOG = "insert into changes values (?, ?)"
+_TOUCH = (
+    "insert into heads values (?, ?, ?)"
+    " on conflict do update set revision = excluded.revision, last = max(last, excluded.last)"
+)
 _PUT = (
     "insert into items (collection, id, revision, value) values (?, ?, ?, ?)"
     " on conflict do update set revision = excluded.revision, value = excluded.value"
 )
 _DELETE = "delete from items where collection = ? and id = ?"
-_TOUCH = (
-    "insert into heads values (?, ?, ?)"
-    " on conflict do update set revision = excluded.revision, last = max(last, excluded.last)"
-)
-_LOG = "insert into changes values (?, ?)"
-_GET = "select value, revision from items where collection = ? and id = ?"
-_UP = "select id, value, revision from items where collection = ? and id > ? order by id limit ?"
-_DOWN = "select id, value, revision from items where collection = ? and id < ? order by id desc limit ?"
-_NAMES = "select collection from heads where collection >= ? and collection > ? and collection < ? order by 1 limit ?"
 
 _AFTER_ALL = "~"  # sorts after every character of a key
 
@@ -61,10 +73,10 @@ _AFTER_ALL = "~"  # sorts after every character of a key
 class Link:
     """A connection, and where the store stood when its transaction began."""
 
-    __slots__ = ("_db", "_execute", "_execute_many", "epoch", "floor", "is_broken", "path", "revision", "wal")
-
     def __init__(self, path: str) -> None:
         self.path = path
+        self.recent = Recent()
+        self._wrote = False  # in this transaction
         self.is_broken = False  # a connection that found no WAL to write to stays so
         self.wal = -1  # to flush by; of its own, since a failed flush is told to each descriptor, and to it only once
         try:
@@ -94,8 +106,8 @@ class Link:
         if self.wal < 0:
             self._open_wal()
         self.epoch: str = row[1]
-        self.revision: int = row[2] or 0
-        self.floor: int = row[3]
+        self.floor: int = row[2]
+        self._learn(row[3] or 0, row[4] or 0)
 
     def _open_wal(self) -> None:
         """There is one, now that something was read, for as long as this connection lives."""
@@ -110,8 +122,18 @@ class Link:
         self.end()
         self.begin(how)
 
+    def _learn(self, spread_to: int, place: int) -> None:
+        """Know what is recent by now."""
+        recent = self.recent
+        if recent.spread_to != spread_to:
+            recent.forget(spread_to)
+        if recent.place != place:
+            recent.learn(self.rows(_RECENT, (recent.place,)))
+        self.revision: int = max(spread_to, place // PLACES)
+
     def commit(self) -> None:
         self.row("commit")
+        self._wrote = False
 
     def flush(self) -> None:
         """Make all that was committed durable, unless SQLite did with each commit."""
@@ -121,6 +143,9 @@ class Link:
     def end(self) -> None:
         if self._db.in_transaction:
             self._execute("rollback")
+        if self._wrote:
+            self.recent.forget(-1)
+            self._wrote = False
 
     def close(self) -> None:
         self._db.close()
@@ -145,13 +170,45 @@ class Link:
         except apsw.Error as error:
             raise self._failed(error) from None
 
+    def item(self, collection: str, id: str) -> Item | None:
+        items = self.recent.items.get(collection)
+        if items is not None and id in items:
+            return items[id]
+        row = self.row(_GET, (collection, id))
+        return Item(id, *row) if row else None
+
+    def head(self, collection: str) -> Head:
+        row = self.row(_HEAD, (collection,)) or (0, 0)
+        revision, last = self.recent.heads.get(collection) or row
+        return Head(revision, max(last, row[1]))
+
+    def page(self, collection: str, after: str, limit: int, reverse: bool) -> "Sequence[Item]":
+        """Without what is recent."""
+        if reverse:
+            rows = self.rows(_DOWN, (collection, after or _AFTER_ALL, limit))
+        else:
+            rows = self.rows(_UP, (collection, after, limit))
+        return [Item(*row) for row in rows]
+
+    def collections(self, prefix: str, after: str, limit: int) -> "Sequence[str]":
+        spread = [row[0] for row in self.rows(_NAMES, (prefix, after, prefix + _AFTER_ALL, limit))]
+        recent = [name for name in self.recent.heads if name.startswith(prefix) and name > after]
+        return sorted({*spread, *recent})[:limit]
+
+    def changes(self, since: int) -> "list[Change]":
+        """Up to a page of them."""
+        rows = self.rows(_CHANGES, (since, MAX_PAGE))
+        rows += [(revision, "\n".join(keys)) for revision, keys in self.recent.keys.items() if revision > since]
+        return [Change(revision, _keys(keys)) for revision, keys in rows[:MAX_PAGE]]
+
     def check(self, checks: "Sequence[Check]") -> None:
         for check in checks:
             if isinstance(check, CollectionIs):
-                row = self.row(_HEAD, (check.collection,))
+                revision = self.head(check.collection).revision
             else:
-                row = self.row(_REVISION, (check.collection, check.id))
-            if (row[0] if row else 0) != check.revision:
+                item = self.item(check.collection, check.id)
+                revision = item.revision if item else 0
+            if revision != check.revision:
                 raise Conflict
 
     def try_write(self, writes: "Sequence[Write]") -> Committed | None:
@@ -170,25 +227,31 @@ class Link:
             raise self._failed(error) from None
 
     def _write(self, writes: "Sequence[Write]") -> Committed:
-        execute_many = self._execute_many
         revision = self.revision + 1
-        numbers, lasts = assign_numbers(writes, self._last)
+        numbers, lasts = assign_numbers(writes, lambda collection: self.head(collection).last)
         values = resolve(writes, numbers)
-        self._execute(_LOG, (revision, "\n".join([" ".join(key) for key in values])))
-        touched = {collection: (collection, revision, lasts.get(collection, 0)) for collection, _ in values}
-        execute_many(_TOUCH, touched.values())
-        puts = [(*key, revision, value) for key, value in values.items() if value is not None]
-        execute_many(_PUT, puts)
-        if len(puts) < len(values):
-            execute_many(_DELETE, [key for key, value in values.items() if value is None])
+        place = revision * PLACES
+        rows = [(place + n, *key, lasts.get(key[0], 0), value) for n, (key, value) in enumerate(values.items())]
+        self._wrote = True
+        self._execute_many(_ADD, rows)
+        self.recent.learn(rows)
+        self.revision = revision
+        if revision % SPREAD_EVERY == 0 or _is_large(rows):
+            self._spread()
         if revision % TRIM_EVERY == 0:
             self._trim(revision - KEPT_REVISIONS)
-        self.revision = revision
         return Committed(revision, tuple(numbers))
 
-    def _last(self, collection: str) -> int:
-        row = self._execute(_HEAD, (collection,)).fetchone()
-        return row[1] if row else 0
+    def _spread(self) -> None:
+        """Move what is recent to where it is found by its key."""
+        recent, execute_many = self.recent, self._execute_many
+        items = [(collection, id, item) for collection, found in recent.items.items() for id, item in found.items()]
+        execute_many(_LOG, [(revision, "\n".join(keys)) for revision, keys in recent.keys.items()])
+        execute_many(_TOUCH, [(collection, *head) for collection, head in recent.heads.items()])
+        execute_many(_PUT, [(collection, id, item.revision, item.value) for collection, id, item in items if item])
+        execute_many(_DELETE, [(collection, id) for collection, id, item in items if not item])
+        self._execute("delete from recent")
+        recent.forget(self.revision)
 
     def _trim(self, floor: int) -> None:
         if floor > self.floor:
@@ -205,6 +268,14 @@ class Link:
 
         self.is_broken = not isinstance(error, apsw.FullError | apsw.BusyError)
         return meaning(error, self.path)
+
+
+def _keys(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple([(collection, id) for collection, _, id in [line.partition(" ") for line in text.split("\n")]])
+
+
+def _is_large(rows: "Sequence[Row]") -> bool:
+    return len(rows) > _LARGE_ROWS or sum([len(row[4]) for row in rows if row[4]]) > _LARGE_BYTES
 
 
 class Snapshot:
@@ -227,21 +298,20 @@ class Snapshot:
             self._store = None
 
     def get(self, collection: str, id: str) -> Item | None:
-        row = self.link.row(_GET, (collection, id))
-        return Item(id, row[0], row[1]) if row else None
+        return self.link.item(collection, id)
 
     def list(self, collection: str, after: str = "", limit: int = 100, reverse: bool = False) -> "Sequence[Item]":
         check_page(limit)
-        if reverse:
-            rows = self.link.rows(_DOWN, (collection, after or _AFTER_ALL, limit))
-        else:
-            rows = self.link.rows(_UP, (collection, after, limit))
-        return [Item(*row) for row in rows]
+        recent = self.link.recent.items.get(collection)
+        if recent is None:
+            return self.link.page(collection, after, limit, reverse)
+        from accord.store import pages
+
+        return pages.merged(lambda *page: self.link.page(collection, *page), recent, after, limit, reverse)
 
     def head(self, collection: str) -> Head:
-        row = self.link.row(_HEAD, (collection,))
-        return Head(*row) if row else Head(0, 0)
+        return self.link.head(collection)
 
     def collections(self, prefix: str = "", after: str = "", limit: int = 100) -> "Sequence[str]":
         check_page(limit)
-        return [row[0] for row in self.link.rows(_NAMES, (prefix, after, prefix + _AFTER_ALL, limit))]
+        return self.link.collections(prefix, after, limit)

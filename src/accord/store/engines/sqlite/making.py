@@ -24,6 +24,7 @@ create table meta(one integer primary key check (one = 1), format integer, epoch
 create table heads(collection text primary key, revision integer, last integer) strict, without rowid;
 create table items(collection text, id text, revision integer, value blob, unique (collection, id)) strict;
 create table changes(revision integer primary key, keys text) strict;
+create table recent(place integer primary key, collection text, id text, last integer, value blob) strict;
 """
 
 
