@@ -45,9 +45,10 @@ def test_a_large_commit_is_spread_at_once(path: str, writes: list[Put]) -> None:
 def test_what_is_rolled_back_is_not_remembered(path: str) -> None:
     store = Sqlite(path)
     store.commit((), [Put("c", "kept", b"1"), Append("log", b"x")])
-    with pytest.raises(RuntimeError), store.exclusive() as batch:
-        batch.commit((), [Put("c", "kept", b"2"), Append("log", b"y"), Put("c", "new", b"")])
-        raise RuntimeError
+    batch = store.exclusive()
+    batch.__enter__()
+    batch.commit((), [Put("c", "kept", b"2"), Append("log", b"y"), Put("c", "new", b"")])
+    batch.__exit__(RuntimeError, RuntimeError(), None)
     with store.snapshot() as snapshot:
         kept = snapshot.get("c", "kept")
         assert kept is not None
