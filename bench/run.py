@@ -12,9 +12,11 @@ from types import FrameType, ModuleType
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from bench import (
+    commands,
     crowd,
     floor,
     machine,
+    mailing,
     opening,
     other_ways,
     paging,
@@ -59,6 +61,8 @@ BENCHMARKS = [
     Benchmark("A race of ten processes", race, 5),
     Benchmark("A crowd of eight processes", crowd, 3),
     Benchmark("Watching", watching, 1),
+    Benchmark("Commands", commands, 25),
+    Benchmark("A race of real mail", mailing, 5),
     Benchmark("Other ways to send", other_ways, 3),
     Benchmark("Large collections", paging, 7),
     Benchmark("Opening a store", opening, 11),

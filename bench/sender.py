@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import mail_send, place, plain_loop, preload
+from bench import mail_api, mail_send, place, plain_loop, preload
 from bench.processes import answer, run_together, wait_for_start
 
 PLAIN = "plain loop"
@@ -14,6 +14,7 @@ SQLITE = "sqlite"
 SQLITE_BATCHES = "sqlite, a hundred sends in one commit"
 FILES = "files"
 MEMORY = "memory"
+MAIL = "accord.open().mail.send"
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,9 @@ def _create(way: str, path: str) -> str:
     if way == PLAIN:
         plain_loop.create(path)
         return path
+    if way == MAIL:
+        mail_api.create(path)
+        return path
     if way == MEMORY:
         return "memory:"
     url = f"{way.partition(',')[0]}:{path}"
@@ -70,6 +74,8 @@ def _create(way: str, path: str) -> str:
 def _count(way: str, target: str, sent: int) -> int:
     if way == PLAIN:
         return plain_loop.count(target)
+    if way == MAIL:
+        return mail_api.count(target)
     # What was in memory went with its process.
     return sent if way == MEMORY else mail_send.count(target)
 
@@ -78,6 +84,8 @@ def _open(way: str, target: str, name: str) -> tuple[Callable[[int], None], int]
     """What sends, and how many messages each call of it sends."""
     if way == PLAIN:
         return plain_loop.open_sender(target), 1
+    if way == MAIL:
+        return mail_api.open_sender(target), 1
     if way == SQLITE_BATCHES:
         return mail_send.open_batch_sender(target, name), mail_send.BATCH
     return mail_send.open_sender(target, name), 1

@@ -19,6 +19,8 @@ class Sizes:
     watched: int  # commits that a watcher notices
     watched_pause_s: float  # between two of them
     idle_s: float  # how long a watcher then waits in vain
+    waiting: int  # messages in an inbox
+    searched: int  # messages that are searched
 
 
 FULL = Sizes(
@@ -36,6 +38,8 @@ FULL = Sizes(
     watched=10_000,
     watched_pause_s=0.001,
     idle_s=5.0,
+    waiting=1_000_000,
+    searched=100_000,
 )
 
 TINY = Sizes(
@@ -53,4 +57,6 @@ TINY = Sizes(
     watched=20,
     watched_pause_s=0.001,
     idle_s=0.1,
+    waiting=50,
+    searched=50,
 )

@@ -1,6 +1,7 @@
 """What the docs show works, and what there is stands in them."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md"
 
 @pytest.mark.parametrize("name", reference.PAGES)
 def test_pages_made_from_the_code_are_up_to_date(name: str) -> None:
-    assert (DOCS / name).read_text() == reference.PAGES[name](), "run: make reference"
+    assert (ROOT / name).read_text() == reference.PAGES[name](), "run: make reference"
 
 
 def test_every_engine_is_in_the_docs() -> None:
@@ -57,5 +58,26 @@ def test_the_transcript_in_the_readme_is_what_the_demo_prints() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "```console" in page.read_text()], ids=lambda page: page.stem
+)
+def test_the_commands_in_the_docs_print_what_stands_there(page: Path, tmp_path: Path) -> None:
+    """All commands of a page, one after another in one shell, in a home of their own."""
+    blocks = re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
+    commands = [line[2:] for line in "".join(blocks).splitlines() if line.startswith("$ ")]
+    script = "\n".join(f"echo {shlex.quote('$ ' + command)}\n{command} || exit 1" for command in commands)
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": path}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert commands
+    printed = done.stdout.replace(str(tmp_path), "HOME")
+    assert [_shape(line) for line in printed.splitlines()] == [_shape(line) for line in "".join(blocks).splitlines()]
+
+
 def _shape(line: str) -> str:
-    return re.sub(r"[0-9.]+", "N", line)
+    """The line without what differs from run to run: ids, times, figures."""
+    line = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}", "ID", line)
+    line = re.sub(r"[0-9a-f]{16}\.[0-9]+", "REVISION", line)
+    return re.sub(r"[0-9][0-9.:TZ-]*", "N", line)

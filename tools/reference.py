@@ -1,19 +1,60 @@
-"""Write the pages of docs/ that are made from the code: `make reference`. A test compares them."""
+"""Write what is made from the code: pages of docs/, and the typed methods of the Python API: `make reference`."""
 
+import subprocess
+import sys
 from pathlib import Path
 
-from accord import errors
+# Started as a file, Python looks for modules in tools/ alone.
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
-DOCS = Path(__file__).parent.parent / "docs"
+from accord.cli import help
+from accord.cli.run import VERBS, find_verb
+from accord.errors import AccordError, table
+from accord.operations import NAMES, find, parameters
+from accord.operations.schema import WORDS
+from accord.settings import SETTINGS
+from tools.api import groups_module
+
+ROOT = Path(__file__).parent.parent
 
 ERRORS_INTRO = """\
 # Errors
 
-Made from `src/accord/errors.py` by `make reference`. Programs compare the code; the text says what happened and what
-to do, and what stands in braces is also in the error's `details`.
+Made from `src/accord/errors/table.py` by `make reference`. Programs compare the code; the text says what happened and
+what to do, and what stands in braces is also in the error's `details`.
 
 | code | Python | exit | HTTP | JSON-RPC | text |
 | --- | --- | --- | --- | --- | --- |
+"""
+
+OPERATIONS_INTRO = """\
+# Operations
+
+Made from `src/accord/operations/` by `make reference`. Each is one function, reached under one name from the command
+line and from Python (`accord.open().mail.send(...)`). *operator*: agents may not. *halted*: refused while everything is
+halted.
+
+| operation | what it does | parameters | |
+| --- | --- | --- | --- |
+"""
+
+SETTINGS_INTRO = """\
+# Settings
+
+Made from `src/accord/settings/` by `make reference`. A value comes from the first of these that has one: a flag, the
+variable, the project's `accord.yml` (the nearest one upwards from the working directory), the home's `accord.yml`, the
+default. `accord config` shows what is in force and where it comes from. *trust*: a project may set it only after
+`accord trust PATH`, and again after each change of the file.
+
+| setting | variable | default | what | |
+| --- | --- | --- | --- | --- |
+"""
+
+CLI_INTRO = """\
+# The command line
+
+Made from the verbs by `make reference`; `accord VERB --help` shows the same.
+
 """
 
 
@@ -25,14 +66,65 @@ def errors_page() -> str:
     return ERRORS_INTRO + "\n".join(rows) + "\n"
 
 
-def all_errors() -> list[type[errors.AccordError]]:
-    found = [value for value in vars(errors).values() if isinstance(value, type)]
-    return [value for value in found if issubclass(value, errors.AccordError)]
+def all_errors() -> list[type[AccordError]]:
+    found = [value for value in vars(table).values() if isinstance(value, type)]
+    return [value for value in found if issubclass(value, AccordError)]
 
 
-PAGES = {"errors.md": errors_page}
+def operations_page() -> str:
+    return OPERATIONS_INTRO + "".join(_operation_row(f"{group}.{name}") for group in NAMES for name in NAMES[group])
+
+
+def _operation_row(name: str) -> str:
+    function = find(name)
+    words = [
+        f"`{param}`{f' {WORDS[kind]}' if WORDS[kind] else ''}{'' if required else '?'}"
+        for param, (kind, required) in parameters(function).items()
+    ]
+    notes = [
+        note
+        for note, holds in (
+            ("operator", function.right == "operator"),  # type: ignore[attr-defined]
+            ("halted", function.halts),  # type: ignore[attr-defined]
+        )
+        if holds
+    ]
+    doc = (function.__doc__ or "").strip().replace("\n", " ")
+    return f"| `{name}` | {doc} | {', '.join(words)} | {', '.join(notes)} |\n"
+
+
+def settings_page() -> str:
+    rows = [
+        f"| `{name}` | `$ACCORD_{name.upper()}` | {f'`{setting.default}`' if setting.default else ''} | {setting.help} "
+        f"| {'trust' if setting.trust else ''} |\n"
+        for name, setting in SETTINGS.items()
+    ]
+    return SETTINGS_INTRO + "".join(rows)
+
+
+def cli_page() -> str:
+    parts = [
+        f"## accord {name}\n\n```\n{help.of_verb(name, find_verb(name)).partition(help.GLOBALS)[0]}```\n"
+        for name in VERBS
+    ]
+    return CLI_INTRO + f"```\n{help.GLOBALS.strip()}\n```\n\n" + "\n".join(parts)
+
+
+def api_module() -> str:
+    """As `ruff` formats it."""
+    command = [sys.executable, "-m", "ruff", "format", "--line-length", "120", "-"]
+    return subprocess.run(command, input=groups_module(), capture_output=True, text=True, check=True).stdout
+
+
+PAGES = {
+    "docs/errors.md": errors_page,
+    "docs/operations.md": operations_page,
+    "docs/settings.md": settings_page,
+    "docs/cli.md": cli_page,
+    "src/accord/api/groups.py": api_module,
+}
 
 
 if __name__ == "__main__":
     for name, page in PAGES.items():
-        (DOCS / name).write_text(page())
+        (ROOT / name).write_text(page())

@@ -1,4 +1,4 @@
-"""`make demo`: four processes share one store, one of them is killed in the middle, and nothing is lost."""
+"""`make demo`: three agents share out a list of work by messages; one is killed in the middle, and nothing is lost."""
 
 import os
 import signal
@@ -6,62 +6,123 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
-from accord.store.open import open_store
-from accord.store.transaction import Transaction, transact
+from accord import api
+from accord.api import Accord
 
-WORKERS = ("ann", "ben", "cat", "dan")
-PARCELS = 200
+WORKERS = ("ann", "ben")
+TASKS = (
+    "count the words",
+    "find the longest line",
+    "sort the names",
+    "sum the prices",
+    "list the links",
+    "check dates",
+)
+WORK_S = 0.2  # how long a worker works on each
+PATIENCE_S = 20.0
+
+NEXT = """\
+Now you:
+  accord register me                                   take a name
+  accord send --from me --to me --message "hello"      write to yourself
+  accord check me                                      read it
+  accord discover                                      see who is there
+  accord --help                                        see what else there is
+"""
 
 
 def main() -> None:
     if len(sys.argv) == 3:
-        deliver(*sys.argv[1:])
+        work(*sys.argv[1:])
         return
-    with tempfile.TemporaryDirectory(prefix="accord-demo-") as home:
-        for url in (f"sqlite:{home}/store.db", f"files:{home}/files"):
-            show(url)
-    print("Next: read docs/design/store.md, or run `make test` and `make bench`.")
-
-
-def show(url: str) -> None:
-    print(f"{url.partition(':')[0]}: {len(WORKERS)} processes deliver {PARCELS} parcels, each exactly once")
     started = time.monotonic()
-    store = open_store(url)
-    transact(store, lambda tx: tx.put("parcels", "left", b"%d" % PARCELS))
-    workers = [subprocess.Popen([sys.executable, "-m", "accord.demo", url, name]) for name in WORKERS]
-    with store.watch(["delivered"], since=1) as watch:
-        for _ in range(PARCELS // 4):
-            watch.next(10)
-    workers[0].send_signal(signal.SIGKILL)
-    print(f"  after {PARCELS // 4} of them {WORKERS[0]} is killed with kill -9, in whatever it was doing")
-    for worker in workers:
-        worker.wait()
-    with store.snapshot() as snapshot:
-        # Each page is at most a thousand; the parcels fit into one.
-        names = [item.value.decode() for item in snapshot.list("delivered", limit=1000)]
-        numbers = [int(item.id) for item in snapshot.list("delivered", limit=1000)]
-    shares = ", ".join(f"{name} {names.count(name)}" for name in WORKERS)
-    print(f"  delivered: {shares}: {len(names)} of {PARCELS}, without gap: {numbers == list(range(1, PARCELS + 1))}")
-    print(f"  in {time.monotonic() - started:.1f} s, durable ({store.durability}), with no server running\n")
-    store.close()
+    with tempfile.TemporaryDirectory(prefix="accord-demo-") as folder:
+        # A home and a HALT of its own: whatever is going on in yours is not touched.
+        os.environ["HOME"] = folder
+        for variable in [name for name in os.environ if name.startswith("ACCORD_")]:
+            del os.environ[variable]
+        show(f"{folder}/home")
+    print(f"All of it took {time.monotonic() - started:.1f} s, with no server running.\n\n{NEXT}", end="")
 
 
-def deliver(url: str, name: str) -> None:
-    """Take parcels one by one until none is left: each in one transaction, so none is delivered twice."""
+def show(home: str) -> None:
+    with api.open(home) as lead:
+        lead.agent.register(identity="lead")
+        workers = {name: start(home, name) for name in WORKERS}
+        wait_until(lambda: {found["identity"] for found in lead.agent.discover()["identities"]} >= set(WORKERS))
+        print("lead, ann and ben are registered; ann and ben are processes of their own.\n")
+        sent = {}
+        for number, task in enumerate(TASKS):
+            name = WORKERS[number % len(WORKERS)]
+            sent[lead.mail.send(sender="lead", to=name, message=task, type="request")["message_id"]] = (name, task)
+        print(f"lead sends {len(TASKS)} tasks, in turn to ann and ben, and waits for the answers.")
+        answers = collect(lead, 2)
+        workers["ann"].send_signal(signal.SIGKILL)
+        workers["ann"].wait()
+        print("ann is killed with kill -9 in the middle of her work.")
+        workers["ann"] = start(home, "ann")
+        print("ann comes back, and finds what she had not acknowledged waiting for her.\n")
+        answers += collect(lead, len(TASKS) - len(answers))
+        for worker in workers.values():
+            worker.terminate()
+            worker.wait()
+        report(sent, answers)
 
-    def work(tx: Transaction) -> bool:
-        item = tx.get("parcels", "left")
-        left = int(item.value) if item else 0
-        if left:
-            tx.put("parcels", "left", b"%d" % (left - 1))
-            tx.append("delivered", name.encode())
-        return left > 0
 
-    store = open_store(url)
-    while transact(store, work):
-        pass
-    os._exit(0)
+def collect(lead: Accord, count: int) -> list[dict[str, str]]:
+    """The next answers."""
+    found: list[dict[str, str]] = []
+    deadline = time.monotonic() + PATIENCE_S
+    while len(found) < count and time.monotonic() < deadline:
+        new = lead.mail.check(identity="lead", limit=count - len(found), wait=1)["messages"]
+        if new:
+            lead.mail.ack(identity="lead", ids=[message["message_id"] for message in new])
+        found += new
+    return found
+
+
+def report(sent: dict[str, tuple[str, str]], answers: list[dict[str, str]]) -> None:
+    ids = {answer["reply_to"]: answer["message_id"] for answer in answers}
+    for question, (name, task) in sent.items():
+        print(f"  {name}  {task:24} answered by {ids.get(question, 'nobody')}")
+    answered = [answer["reply_to"] for answer in answers]
+    once = "each exactly once" if sorted(answered) == sorted(sent) else "NOT each exactly once"
+    print(f"\n{len(set(answered))} of {len(sent)} tasks are answered, {once}.")
+
+
+def work(home: str, name: str) -> None:
+    """A worker: does what it is asked, answers, and only then acknowledges.
+
+    Killed before that, it is asked again. The answer's id is made from the question's, so answering twice sends once.
+    """
+    with api.open(home) as me:
+        me.agent.register(identity=name, force=True)
+        while True:
+            for task in me.mail.check(identity=name, wait=5)["messages"]:
+                time.sleep(WORK_S)
+                me.mail.send(
+                    sender=name,
+                    to=task["from"],
+                    message=f"done: {task['message']}",
+                    type="complete",
+                    reply_to=task["message_id"],
+                    id=f"{task['message_id']}-done",
+                )
+                me.mail.ack(identity=name, ids=task["message_id"])
+
+
+def start(home: str, name: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-m", "accord.demo", home, name])
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        if time.monotonic() > deadline:
+            raise SystemExit("the workers did not start")
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":

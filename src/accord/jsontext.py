@@ -4,7 +4,7 @@ from _json import encode_basestring, make_encoder, make_scanner
 
 from accord import errors
 
-MAX_BYTES = 1_310_720  # what one commit may hold
+MAX_BYTES = 1_310_720  # the store contract's, which lies above: what one commit may hold
 MAX_DEPTH = 64
 
 _INFINITE = float("inf")
@@ -66,7 +66,7 @@ def _decode(text: bytes) -> str:
 
 
 def _check_depth(text: str) -> None:
-    """Refuse deep nesting before the scanner recurses into it; brackets inside strings only make it stricter."""
+    """Refuse deep nesting before the scanner recurses into it. Brackets inside strings do not count."""
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return
     depth = 0

@@ -60,11 +60,11 @@ if sys.platform == "darwin":
         flush(folder_fd)
 
     def process_started(pid: int) -> str:
-        """When the process was started, in a form only good for comparing; "" when there is none."""
+        """When the process was started, as one word only good for comparing; "" when there is none."""
         import subprocess
 
         answer = subprocess.run(["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, check=False)
-        return answer.stdout.decode().strip()
+        return "-".join(answer.stdout.decode().split())
 
     def _read_boot_id() -> str:
         import ctypes
@@ -114,7 +114,7 @@ else:
             raise OSError(code, os.strerror(code))
 
     def process_started(pid: int) -> str:
-        """When the process was started, in a form only good for comparing; "" when there is none."""
+        """When the process was started, as one word only good for comparing; "" when there is none."""
         try:
             with open(f"/proc/{pid}/stat", "rb") as stat:
                 # Field 22; the second one, the program's name, may hold spaces and parentheses.

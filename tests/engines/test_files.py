@@ -281,3 +281,80 @@ def test_a_split_that_was_cut_short_is_finished(tmp_path: Path, store: Files, mo
     with Files(str(tmp_path / "files")).snapshot() as snapshot:
         assert [item.id for item in snapshot.list("c")] == [f"item-{number}" for number in range(4)]
         assert all(snapshot.get("c", f"item-{number}") for number in range(4))
+
+
+def few_logs(monkeypatch: pytest.MonkeyPatch, store: Files, commits: int) -> None:
+    """So many commits, of which only the changes of the last few journals are kept."""
+    monkeypatch.setattr(disk, "RESTART_EVERY", 10)
+    monkeypatch.setattr(disk, "KEPT_REVISIONS", 10)
+    for number in range(commits):
+        transact(store, lambda tx, n=number: tx.put("c", "a", b"%d" % n))  # type: ignore[misc]
+
+
+def seen_since(store: Files, revision: int) -> list[int]:
+    with store.watch([""], revision) as watch:
+        return [change.revision for change in iter(lambda: watch.next(0), None)]
+
+
+def test_changes_stay_when_the_journal_cannot_start_anew(store: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_logs(monkeypatch, store, 29)
+
+    def fail(self: disk.Disk, epoch: str, base: int, floor: int) -> None:
+        raise OSError(errno.EIO, "on purpose")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(disk.Disk, "_new_journal", fail)
+        transact(store, lambda tx: tx.put("c", "a", b"last"))
+    assert seen_since(store, 10) == list(range(11, 31))
+    transact(store, lambda tx: tx.put("c", "a", b"more"))
+    assert seen_since(store, 20) == list(range(21, 32))
+    with pytest.raises(errors.HistoryGone):
+        store.watch([""], 10)
+
+
+def test_a_log_that_cannot_be_removed_is_removed_later(
+    tmp_path: Path, store: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlink = os.unlink
+
+    def fail(path: str) -> None:
+        if "/log/" in path:
+            raise OSError(errno.EIO, "on purpose")
+        unlink(path)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "unlink", fail)
+        few_logs(monkeypatch, store, 40)
+    assert seen_since(store, 30) == list(range(31, 41))
+    with pytest.raises(errors.HistoryGone):
+        store.watch([""], 15)
+    few_logs(monkeypatch, store, 10)
+    assert [path.name for path in (tmp_path / "files" / "log").iterdir()] == [f"{41:016d}"]
+
+
+@pytest.mark.parametrize("missing", [1, 11])
+def test_a_log_that_is_missing_is_told(
+    tmp_path: Path, store: Files, monkeypatch: pytest.MonkeyPatch, missing: int
+) -> None:
+    monkeypatch.setattr(disk, "RESTART_EVERY", 10)
+    for number in range(35):
+        transact(store, lambda tx, n=number: tx.put("c", "a", b"%d" % n))  # type: ignore[misc]
+    with store.watch([""], missing - 1) as watch:
+        (tmp_path / "files" / "log" / f"{missing:016d}").unlink()
+        with pytest.raises(errors.HistoryGone):
+            watch.next(0)
+    with pytest.raises(errors.HistoryGone):
+        store.watch([""], missing + 4)
+    assert seen_since(store, 20) == list(range(21, 36))
+
+
+def test_a_document_named_by_hand_as_a_number_is_left_alone(store: Files, plan: Path) -> None:
+    write(store, "zeta", "z\n")
+    (plan.parent / "2026111617012800.txt").write_text("mine")
+    for limit in (1, 2, 100):
+        expected = ["plan", "zeta"][:limit]
+        with store.snapshot() as snapshot:
+            assert [item.id for item in snapshot.list("doc", limit=limit)] == expected
+        with store.exclusive() as batch, batch.snapshot() as snapshot:
+            assert [item.id for item in snapshot.list("doc", limit=limit)] == expected
+    assert (plan.parent / "2026111617012800.txt").read_text() == "mine"

@@ -1,5 +1,7 @@
 """The gate, the mkdir lock, the bell and private folders, with real processes."""
 
+import errno
+import importlib.util
 import os
 import signal
 import stat
@@ -144,6 +146,37 @@ def test_threads_exclude_each_other(kind: type[Gate] | type[Claim], tmp_path: Pa
     assert most == 1
 
 
+def test_a_mark_that_cannot_be_written_is_known_to_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(str(tmp_path / "gate"))
+    gate.acquire(1)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "pwrite", failing)
+        with pytest.raises(OSError, match="on purpose"):
+            gate.mark(True)
+    gate.release()
+    assert gate.marked()
+    assert gate.try_acquire()
+    assert gate.was_marked
+    gate.mark(False)
+    assert not gate.marked()
+
+
+def test_a_gate_that_cannot_be_signed_is_left_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, other = Gate(str(tmp_path / "gate")), Gate(str(tmp_path / "gate"))
+    for enter in (gate.try_acquire, lambda: gate.acquire(1)):
+        with monkeypatch.context() as broken:
+            broken.setattr(os, "pread", failing)
+            with pytest.raises(OSError, match="on purpose"):
+                enter()
+        for lock in (other, gate):
+            assert lock.try_acquire()
+            lock.release()
+
+
+def failing(*args: object) -> None:
+    raise OSError(errno.EIO, "on purpose")
+
+
 def test_a_mark_in_the_gate_is_seen_by_others(tmp_path: Path) -> None:
     gate, other = Gate(str(tmp_path / "gate")), Gate(str(tmp_path / "gate"))
     assert not gate.marked()
@@ -207,6 +240,34 @@ def test_a_live_breaker_keeps_others_from_breaking(tmp_path: Path, hold: Hold) -
     (tmp_path / f"lock.broken.{words[4]}.0").write_text(" ".join(words))
     with pytest.raises(errors.LockTimeout):
         Claim(str(tmp_path / "lock")).acquire(0.2)
+
+
+@pytest.mark.covers("S3")
+def test_macos_names_the_start_of_a_process_in_one_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words of the owner's file are what tells a lock whose owner is gone."""
+    monkeypatch.setattr(sys, "platform", "darwin")
+    spec = importlib.util.spec_from_file_location("accord_platform_of_macos", platform.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    macos = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(macos)
+    monkeypatch.undo()
+
+    def ps(command: list[str], **options: object) -> subprocess.CompletedProcess[bytes]:
+        started = b"Mon Nov 16 17:01:28 2026    \n" if command[-1] == str(os.getpid()) else b""
+        return subprocess.CompletedProcess(command, 0, started)
+
+    monkeypatch.setattr(subprocess, "run", ps)
+    monkeypatch.setattr(platform, "process_started", macos.process_started)
+    assert platform.process_started(1) == ""
+    lock = Claim(str(tmp_path / "lock"))
+    lock.acquire(1)
+    owner = (tmp_path / "lock" / "owner").read_text().split(" ")
+    assert len(owner) == 5
+    (tmp_path / "lock" / "owner").write_text(" ".join([*owner[:2], "1", *owner[3:]]))  # who is gone
+    other = Claim(str(tmp_path / "lock"))
+    other.acquire(5)
+    other.release()
 
 
 def test_the_bell_keeps_the_latest_ring(tmp_path: Path) -> None:

@@ -73,8 +73,10 @@ def replace(path: Path, by: Callable[[Path], object]) -> None:
 
 # Of each engine: what is odd, how to make it, the error, and a word of its text.
 ODD: list[tuple[str, str, Make, type[errors.AccordError], str]] = [
-    ("sqlite", "newer format", lambda home: sql(sqlite(home).parent, "update meta set format = 2"),
+    ("sqlite", "newer format", lambda home: sql(sqlite(home).parent, "update meta set format = 99"),
      errors.StoreTooNew, "Upgrade accord"),
+    ("sqlite", "older format", lambda home: sql(sqlite(home).parent, "update meta set format = 1"),
+     errors.NotAStore, "no released accord"),
     ("sqlite", "text", lambda home: (home / DB).write_text("dear diary\n" * 500), errors.NotAStore, "no SQLite"),
     ("sqlite", "short text", lambda home: (home / DB).write_text("x"), errors.NotAStore, DB),
     ("sqlite", "empty file", lambda home: (home / DB).touch(), errors.NotAStore, DB),
@@ -135,6 +137,8 @@ def test_an_odd_home(engine: str, make: Make, error: type[errors.AccordError], w
     assert str(tmp_path) in str(caught.value)
     after = picture(tmp_path)
     assert {path: after[path] for path in before} == before
+    if engine == "sqlite" and not any(path.name.endswith("-gate") for path in before):
+        assert after == before, "nothing is put beside what is no store"
 
 
 def picture(home: Path) -> dict[Path, object]:

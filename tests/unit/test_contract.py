@@ -30,7 +30,7 @@ from accord.store.contract import (
 from accord.testing.model import Model
 
 if TYPE_CHECKING:
-    from accord.store.contract import Check, Write
+    from accord.store.contract import Check, Content, Write
 
 pytestmark = pytest.mark.covers("S1")
 
@@ -132,7 +132,31 @@ def test_a_number_names_an_earlier_append(writes: "list[Write]") -> None:
 def test_an_impossible_key_is_refused_and_named(write: "Write") -> None:
     with pytest.raises(errors.InvalidKey) as refused:
         contract.check_commit([], [Put("c", "a", b""), write])
-    assert "Encode names" in str(refused.value)
+    assert "of a-z, 0-9, _ and -" in str(refused.value)
+
+
+@pytest.mark.parametrize("check", [ItemIs("C", "a", 0), ItemIs("c", "A", 0), CollectionIs("c//d", 0)], ids=str)
+def test_an_impossible_key_of_a_check_is_refused(check: "Check") -> None:
+    with pytest.raises(errors.InvalidKey):
+        contract.check_commit([CollectionIs("c", 0), check], [])
+
+
+@pytest.mark.parametrize(
+    ("contents", "reason"),
+    [
+        ([("c", 0, []), ("c", 0, [])], "The collection 'c' is refused: it comes twice"),
+        ([("c", 0, [Item("b", b"", 1), Item("a", b"", 1)])], "The id 'a' is refused: it does not sort after 'b'"),
+        ([("c", 1, [Item(number_id(2), b"", 1)])], "no append of the collection gave it"),
+    ],
+)
+def test_a_key_that_cannot_be_loaded_says_why(contents: "list[Content]", reason: str) -> None:
+    with pytest.raises(errors.InvalidKey, match=reason):
+        [list(items) for _, _, items in contract.check_contents(contents)]
+
+
+def test_a_number_that_no_append_gave_says_so() -> None:
+    with pytest.raises(errors.InvalidKey, match="no append of the collection gave it"):
+        contract.assign_numbers([Put("c", number_id(9), b"")], lambda name: 0)
 
 
 def names_an_earlier_append(write: "Write", before: "list[Write]") -> bool:

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from accord import errors, jsontext
+from accord.store import contract
 
 pytestmark = pytest.mark.covers("S1")
 
@@ -186,3 +187,7 @@ def is_refused_on_purpose(text: str) -> bool:
     except UnicodeEncodeError:
         found.append("half a character")
     return bool(found)
+
+
+def test_what_a_commit_may_hold_can_be_read() -> None:
+    assert jsontext.MAX_BYTES == contract.MAX_BYTES

@@ -57,6 +57,31 @@ def test_what_is_rolled_back_is_not_remembered(path: str) -> None:
         assert snapshot.head("log") == Head(1, 1)
 
 
+@pytest.mark.parametrize("is_noticed", [False, True])
+def test_what_is_known_does_not_survive_a_database_that_went_back(path: str, is_noticed: bool) -> None:
+    """Somebody restored a copy under a live process, and others may have opened it and gone on since."""
+    store = Sqlite(path)
+    store.commit((), [Put("c", "k", b"old")])
+    db, copy = apsw.Connection(path), apsw.Connection(f"{path}-copy")
+    with copy.backup("main", db, "main") as backup:
+        backup.step()
+    store.commit((), [Put("c", "k", b"future"), Put("c", "lost", b"")])
+    with db.backup("main", copy, "main") as backup:
+        backup.step()
+    if is_noticed:  # by the one who opens it, and changes the epoch
+        other = Sqlite(path)
+        for _ in range(3):
+            other.commit((), [Put("c", "k", b"other")])
+    for _ in range(2):
+        with store.snapshot() as snapshot:
+            item = snapshot.get("c", "k")
+            assert item is not None
+            assert item.value == (b"other" if is_noticed else b"old")
+            assert [found.id for found in snapshot.list("c")] == ["k"]
+        for _ in range(SPREAD_EVERY):
+            store.commit((), [Put("d", "k", b"")])
+
+
 def test_a_connection_learns_what_others_wrote_and_spread(path: str) -> None:
     one, other = Sqlite(path), Sqlite(path)
     for n in range(1, 3 * SPREAD_EVERY + 2):

@@ -4,7 +4,7 @@ Data are items in collections: `(collection, id)` holds a value, bytes that no e
 of the commit that wrote it. Every commit that writes has a revision, one growing number for the whole store.
 An engine gives snapshots, commits and watches (`protocols.py`), and gets every service of accord for it.
 
-Nothing here imports anything: a command that sends one message pays for every import.
+This imports next to nothing: a command that sends one message pays for every import.
 """
 
 import os
@@ -220,23 +220,35 @@ def is_part(text: str) -> bool:
     return 0 < len(text) <= MAX_PART and not text.strip(_ALPHABET)
 
 
-def check_collection(collection: str) -> None:
-    if collection in _checked:
-        return
-    parts = collection.split("/")
+def is_collection(name: str) -> bool:
+    if name in _checked:
+        return True
+    parts = name.split("/")
     if len(parts) > MAX_PARTS or not all(is_part(part) for part in parts):
-        raise errors.InvalidKey(key=collection, kind="collection")
+        return False
     if len(_checked) < _MOST_CHECKED:
-        _checked.add(collection)
+        _checked.add(name)
+    return True
+
+
+def check_collection(collection: str) -> None:
+    if not is_collection(collection):
+        reason = f"it must have 1 to {MAX_PARTS} parts between slashes, each of 1 to {MAX_PART} of a-z, 0-9, _ and -"
+        raise errors.InvalidKey(key=collection, kind="collection", reason=reason)
 
 
 def check_id(id: str) -> None:
     if not is_part(id):
-        raise errors.InvalidKey(key=id, kind="id")
+        raise errors.InvalidKey(key=id, kind="id", reason=f"it must be 1 to {MAX_PART} of a-z, 0-9, _ and -")
 
 
 def check_commit(checks: "Sequence[Check]", writes: "Sequence[Write]") -> None:
     """Refuse a commit over the limits, or one that names what no engine can store."""
+    for check in checks:
+        if check.collection not in _checked:
+            check_collection(check.collection)
+        if isinstance(check, ItemIs):
+            check_id(check.id)
     appends = 0
     size = 0
     for write in writes:
@@ -261,7 +273,7 @@ def check_contents(contents: "Iterable[Content]") -> "Iterator[Content]":
     for collection, last, items in contents:
         check_collection(collection)
         if collection in names:
-            raise errors.InvalidKey(key=collection, kind="collection of its own: it comes twice")
+            raise errors.InvalidKey(key=collection, kind="collection", reason="it comes twice")
         names.add(collection)
         yield collection, last, _check_items(last, items)
 
@@ -271,9 +283,11 @@ def _check_items(last: int, items: "Iterable[Item]") -> "Iterator[Item]":
     for item in items:
         check_id(item.id)
         if item.id <= before:
-            raise errors.InvalidKey(key=item.id, kind=f"id that comes after {before!r}")
+            raise errors.InvalidKey(
+                key=item.id, kind="id", reason=f"it does not sort after {before!r}, which it follows"
+            )
         if is_number(item.id) and int(item.id) > last:
-            raise errors.InvalidKey(key=item.id, kind="number that an append gave")
+            raise _never_given(item.id)
         before = item.id
         yield item
 
@@ -304,8 +318,14 @@ def _last_with(write: "Put | Delete", last: int, numbers: "Sequence[int]") -> in
     if isinstance(write.id, Number):
         return last if isinstance(write, Delete) else max(last, numbers[write.id.append])
     if int(write.id) > last:
-        raise errors.InvalidKey(key=write.id, kind="number that an append gave")
+        raise _never_given(write.id)
     return last
+
+
+def _never_given(id: str) -> "errors.InvalidKey":
+    return errors.InvalidKey(
+        key=id, kind="id", reason="16 digits are a number, and no append of the collection gave it"
+    )
 
 
 def resolve(writes: "Sequence[Write]", numbers: "Sequence[int]") -> "dict[tuple[str, str], bytes | None]":
@@ -325,7 +345,7 @@ def fill(template: "Template", numbers: "Sequence[int]") -> bytes:
     return b"".join([piece if isinstance(piece, bytes) else b"%d" % numbers[piece.append] for piece in template])
 
 
-def _too_large(writes: int, checks: int, size: int) -> errors.CommitTooLarge:
+def _too_large(writes: int, checks: int, size: int) -> "errors.CommitTooLarge":
     counts = (("writes", MAX_WRITES, writes), ("checks", MAX_CHECKS, checks), ("bytes", MAX_BYTES, size))
     what, most, found = next(count for count in counts if count[2] > count[1])
     return errors.CommitTooLarge(what=what, most=most, found=found)

@@ -2,8 +2,8 @@
 
 Lower-case letters, digits and `-` stand for themselves. `_` starts an escape: `__` is `_`, `_d` a dot, `_s` a
 slash, `_w` a space, `_u` makes the next letter a capital, and `_x` with a length digit and hexadecimal digits
-is any other character. A name too long for one id continues in parts of the collection's name, which the id's
-mark `_c` tells apart from names that people gave.
+is any other character. A name too long for one id begins in parts of the collection's name; each of those ends with
+the mark `_c`, which tells it apart from names that people gave.
 """
 
 from accord import errors

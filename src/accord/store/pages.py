@@ -1,4 +1,4 @@
-"""A page of a collection with changes laid over it that are not committed yet."""
+"""A page of a collection with changes laid over it that are not stored where the page is."""
 
 from accord.store.contract import MAX_PAGE, Item
 

@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
 
 class Snapshot(Protocol):
-    """Reads as of one revision; a read that cannot be answered so raises `Moved`."""
+    """Reads as of one revision; a read that cannot be answered so raises `Moved`.
+
+    It is over when its block was left or a commit was tried with it. What no key can be, such as `A`, is not there.
+    """
 
     epoch: str  # a random name of this store's history: revisions of two epochs do not compare
     revision: int
@@ -62,8 +65,8 @@ class Ledger(Protocol):
     ) -> Committed:
         """All of `writes` or nothing; `Conflict` when a check fails. Returns when they are durable.
 
-        `snapshot` is where the checks' revisions were read. It is over then; as long as nothing was
-        committed after it, the engine need not look at the checks.
+        `snapshot` is where the checks' revisions were read. It is over then; unless it was so before, and as long
+        as nothing was committed after it, the engine need not look at the checks.
         """
         ...
 
@@ -105,7 +108,10 @@ class Exclusive(Protocol):
 
 
 class Batch(Ledger, Protocol):
-    """Nothing committed in it may be acknowledged before the block is left without an error."""
+    """Nothing committed in it may be acknowledged before the block is left without an error.
+
+    A commit that fails for want of room, or of a working disk, may fail the whole block.
+    """
 
     def __enter__(self) -> "Self": ...
 

@@ -4,7 +4,6 @@ import time
 from os import urandom
 
 from accord import errors, jsontext
-from accord.store import names, pages
 from accord.store.contract import (
     Append,
     CollectionIs,
@@ -66,7 +65,12 @@ class Transaction:
         check_page(limit)
         if check:
             self.head(collection)
-        changes = {id: _buffered_item(id, value) for id, value in self._buffer.get(collection, {}).items()}
+        buffered = self._buffer.get(collection)
+        if not buffered:
+            return self._snapshot.list(collection, after, limit, reverse)
+        from accord.store import pages
+
+        changes = {id: _buffered_item(id, value) for id, value in buffered.items()}
         return pages.merged(lambda *page: self._snapshot.list(collection, *page), changes, after, limit, reverse)
 
     def head(self, collection: str, check: bool = True) -> Head:
@@ -99,6 +103,11 @@ class Transaction:
         return self._ledger.now()
 
     @property
+    def revision(self) -> str:
+        """What it reads is as of: `EPOCH.REVISION`, which somebody may keep."""
+        return f"{self._snapshot.epoch}.{self._snapshot.revision}"
+
+    @property
     def has_writes(self) -> bool:
         return bool(self._writes)
 
@@ -118,6 +127,8 @@ class Request:
 
     def __init__(self, key: str, params: bytes) -> None:
         from _blake2 import blake2b
+
+        from accord.store import names
 
         self.key = key
         self.collection, self.id = names.to_key(REQUESTS, key)
@@ -157,12 +168,12 @@ def transact(
     request = None if key is None else Request(key, params)
     exclusive: Callable[[float], Batch] | None = getattr(store, "exclusive", None)
     deadline = time.monotonic() + timeout_s
-    unknown_before = False
+    unknown: errors.OutcomeUnknown | None = None  # of a try before, which nothing has told since
     tries = 0
     while True:
         left_s = deadline - time.monotonic()
         if tries and left_s <= 0:
-            raise errors.Contention(tries=tries, timeout_seconds=timeout_s)
+            raise unknown or errors.Contention(tries=tries, timeout_seconds=timeout_s)
         tries += 1
         try:
             if tries == 1 or exclusive is None:
@@ -174,11 +185,13 @@ def transact(
         except (Conflict, Moved):
             if exclusive is None:
                 time.sleep(max(0.0, min(left_s, _pause_s(tries))))
-        except errors.OutcomeUnknown:
+        except errors.AccordError as error:
+            if unknown is not None and _is_of_the_store(error):
+                raise unknown from error
             # With a key, asking again tells; without, only the caller can know.
-            if request is None or unknown_before:
+            if request is None or not isinstance(error, errors.OutcomeUnknown):
                 raise
-            unknown_before = True
+            unknown = error
 
 
 def _run(ledger: "Ledger", work: "Callable[[Transaction], T]", request: Request | None, timeout_s: float) -> "T":
@@ -193,6 +206,21 @@ def _run(ledger: "Ledger", work: "Callable[[Transaction], T]", request: Request 
             request.keep(tx, result)
         done = tx.commit(timeout_s)
     return _numbered(result, done.numbers) if done is not None and done.numbers else result
+
+
+def _is_of_the_store(error: errors.AccordError) -> bool:
+    """Whether the store could not do what it was asked, which tells nothing of a try before."""
+    return isinstance(
+        error,
+        errors.OutcomeUnknown
+        | errors.LockTimeout
+        | errors.StorageFull
+        | errors.StorageFailing
+        | errors.StoreDamaged
+        | errors.StoreClosed
+        | errors.DataDirError
+        | errors.NotAStore,
+    )
 
 
 def _pause_s(tries: int) -> float:

@@ -114,7 +114,7 @@ def _apply(view: View, write: "Write", numbers: list[int]) -> str:
     else:
         id = write.id
         if len(id) == 16 and id.isdigit() and int(id) > last:
-            raise errors.InvalidKey(key=id, kind="number that an append gave")
+            raise errors.InvalidKey(key=id, kind="id", reason="no append gave the number")
     view.heads[write.collection] = Head(view.revision, last)
     items = view.items.setdefault(write.collection, {})
     if isinstance(write, Delete):

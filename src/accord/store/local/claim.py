@@ -128,7 +128,7 @@ class Claim:
             elif entry.startswith(f"{name}.") and _is_gone(_read(f"{path}/owner")):
                 _remove(path)
 
-    def _timeout(self, timeout_s: float) -> errors.LockTimeout:
+    def _timeout(self, timeout_s: float) -> "errors.LockTimeout":
         words = _read(f"{self._path}/owner").split(" ")
         host, pid = (words[0], words[2]) if len(words) == _OWNER_WORDS else ("", "0")
         holder = f"process {pid} on {host} (if that is gone for good, remove the folder)" if host else "another process"

@@ -23,17 +23,22 @@ class Gate:
         self._fd = folder.open_private(path)
         self._waiter: _Waiter | None = None
         self.was_marked = False  # when the one inside came in
+        self._owes_mark = False  # it could not be written: at least this process knows
         self._name = b"%-*d" % (_PID_BYTES, os.getpid())
 
     def try_acquire(self) -> bool:
         """Go in, alone, if that needs no waiting."""
         if not self._inside.acquire(False):
             return False
-        if not self._try():
-            self._inside.release()
-            return False
-        self._sign()
-        return True
+        try:
+            if self._try():
+                self._sign()
+                return True
+        except BaseException:
+            self.release()
+            raise
+        self._inside.release()
+        return False
 
     def acquire(self, timeout_s: float) -> None:
         """Go in, alone."""
@@ -49,22 +54,26 @@ class Gate:
             raise
 
     def release(self) -> None:
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
-        self._inside.release()
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+        finally:
+            self._inside.release()
 
     def mark(self, on: bool) -> None:
         """Leave a word to the holders after this one, in whatever process, until the machine restarts."""
+        self._owes_mark = on
         os.pwrite(self._fd, b"!" if on else b".", _MARK_AT)
+        self._owes_mark = False
 
     def marked(self) -> bool:
-        return os.pread(self._fd, 1, _MARK_AT) == b"!"
+        return self._owes_mark or os.pread(self._fd, 1, _MARK_AT) == b"!"
 
     def close(self) -> None:
         os.close(self._fd)
 
     def _sign(self) -> None:
         seen = os.pread(self._fd, _PID_BYTES + 1, 0)
-        self.was_marked = seen[_MARK_AT:] == b"!"
+        self.was_marked = self._owes_mark or seen[_MARK_AT:] == b"!"
         if seen[:_PID_BYTES] != self._name:
             try:
                 os.pwrite(self._fd, self._name, 0)
@@ -94,7 +103,7 @@ class Gate:
         if not got:
             raise self._timeout(timeout_s)
 
-    def _timeout(self, timeout_s: float) -> errors.LockTimeout:
+    def _timeout(self, timeout_s: float) -> "errors.LockTimeout":
         pid = os.pread(self._fd, _PID_BYTES, 0).decode("ascii", "replace").strip()
         holder = f"process {pid}" if pid else "another process"
         return errors.LockTimeout(path=self._path, timeout_seconds=timeout_s, holder=holder, pid=int(pid or 0))

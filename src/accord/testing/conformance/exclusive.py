@@ -7,15 +7,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 from accord import errors
-from accord.store.contract import Append, Change, Committed, Conflict, Delete, ItemIs, Put, number_id
-from accord.store.protocols import Exclusive, Store
+from accord.store.contract import Append, Change, Committed, Conflict, Delete, Item, ItemIs, Put, number_id
+from accord.store.protocols import Exclusive, Snapshot, Store
 from accord.store.transaction import Transaction, transact
 from accord.testing.conformance.tools import (
     LONG_S,
+    Contents,
     Opener,
     append,
     at_once,
     contents,
+    contents_of,
     is_quiet,
     opened,
     put,
@@ -23,6 +25,7 @@ from accord.testing.conformance.tools import (
     revision_of,
     seconds,
     take,
+    unless_moved,
     value_of,
     values_of,
 )
@@ -90,6 +93,29 @@ def check_an_error_inside_leaves_nothing(open_store: Opener) -> None:
         with other.watch([""], before.revision) as watch:
             assert is_quiet(watch)
         assert append(other, "c", b"2") == Committed(before.revision + 1, (2,))
+
+
+def check_a_snapshot_inside_keeps_its_view_or_says_that_it_moved(open_store: Opener) -> None:
+    with _opened(open_store) as store, _opened(open_store) as other:
+        put(store, "c", "a", b"old")
+        with store.exclusive() as batch, batch.snapshot() as snapshot:
+            before = contents_of(snapshot)
+            unless_moved(partial(contents_of, snapshot), before)
+            batch.commit([], [Put("c", "a", b"new"), Put("c", "b", b"new"), Append("d", b"new")], snapshot)
+            _is_as_before(snapshot, before)
+        _is_as_before(snapshot, before)
+        put(other, "c", "a", b"other")
+        _is_as_before(snapshot, before)
+        with raises(Conflict):
+            store.commit([ItemIs("c", "a", 1)], [Put("c", "a", b"mine")], snapshot)
+
+
+def _is_as_before(snapshot: Snapshot, before: Contents) -> None:
+    unless_moved(lambda: list(snapshot.list("c")), before.items["c"])
+    item: Item | None = before.items["c"][0]
+    unless_moved(lambda: snapshot.get("c", "a"), item)
+    unless_moved(lambda: snapshot.head("c"), before.heads["c"])
+    unless_moved(lambda: list(snapshot.collections()), ["c"])
 
 
 def check_a_conflict_inside_spares_the_other_works(open_store: Opener) -> None:

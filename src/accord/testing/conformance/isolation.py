@@ -3,12 +3,14 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from accord.store.contract import Append, CollectionIs, Conflict, Delete, ItemIs, Moved, Put, number_id
+from accord.store.contract import Append, CollectionIs, Conflict, Delete, Item, ItemIs, Moved, Put, number_id
 from accord.store.protocols import Snapshot, Store
 from accord.testing.conformance.tools import (
+    Contents,
     Opener,
     append,
     contents,
+    contents_of,
     opened,
     put,
     raises,
@@ -176,6 +178,61 @@ def check_a_check_can_be_newer_than_the_snapshot(open_store: Opener) -> None:
             newer = put(store, "c", "a", b"newer").revision
             store.commit([ItemIs("c", "a", newer), CollectionIs("c", newer)], [Put("c", "a", b"newest")], snapshot)
         assert value_of(store, "c", "a") == b"newest"
+
+
+def check_checks_are_looked_at_when_the_snapshot_is_over(open_store: Opener) -> None:
+    """Its commit was made, or refused, or its block was left: what it showed may have changed since."""
+    for ending in ("committed", "refused", "left"):
+        with opened(open_store) as store, opened(open_store) as other:
+            _fill(store)
+            with store.snapshot() as snapshot:
+                checks = _checks_of(snapshot)
+                if ending == "committed":
+                    store.commit(checks, [Put("c", "a", b"mine")], snapshot)
+                elif ending == "refused":
+                    other.commit([], [Put("c", "a", b"other")])
+                    with raises(Conflict):
+                        store.commit(checks, [Put("c", "a", b"mine")], snapshot)
+                if ending != "left":
+                    _is_looked_at(store, other, checks, snapshot)
+            if ending == "left":
+                _is_looked_at(store, other, checks, snapshot)
+
+
+def check_a_snapshot_that_is_over_keeps_its_view_or_says_that_it_moved(open_store: Opener) -> None:
+    for is_left in (False, True):
+        for writes in ([], [Put("d", "a", b"mine")]):
+            with opened(open_store) as store, opened(open_store) as other:
+                _fill(store)
+                with store.snapshot() as snapshot:
+                    before = contents_of(snapshot)
+                    store.commit([], writes, snapshot)
+                    if not is_left:
+                        _overtake_and_read(other, snapshot, before)
+                if is_left:
+                    _overtake_and_read(other, snapshot, before)
+
+
+def _is_looked_at(store: Store, other: Store, checks: "list[ItemIs]", snapshot: Snapshot) -> None:
+    other.commit([], [Put("c", "a", b"other")])
+    after = contents(other)
+    for writes in ([Put("c", "b", b"mine")], []):
+        with raises(Conflict, f"by {writes}"):
+            store.commit(checks, writes, snapshot)
+    assert contents(store) == after
+    fresh = [ItemIs("c", item.id, item.revision) for item in after.items["c"]]
+    assert store.commit(fresh, [Put("c", "b", b"mine")], snapshot).revision == after.revision + 1
+
+
+def _overtake_and_read(other: Store, snapshot: Snapshot, before: Contents) -> None:
+    for number in range(20):  # enough for an engine to tidy up
+        other.commit([], [Put("c", "a", b"%d" % number), Put("c", "new", b""), Delete("c", "b"), Append("e", b"")])
+        unless_moved(lambda: list(snapshot.list("c")), before.items["c"])
+        items: dict[str, Item | None] = {item.id: item for item in before.items["c"]}
+        for id, item in {**items, "new": None}.items():
+            unless_moved(partial(snapshot.get, "c", id), item)
+        unless_moved(lambda: snapshot.head("c"), before.heads["c"])
+        unless_moved(lambda: list(snapshot.collections()), list(before.heads))
 
 
 def _fill(store: Store) -> None:

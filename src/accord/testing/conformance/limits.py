@@ -89,6 +89,21 @@ def check_impossible_keys_are_refused(open_store: Opener) -> None:
         assert contents(store) == before
 
 
+def check_impossible_keys_are_refused_in_checks_too(open_store: Opener) -> None:
+    """Though such a check would hold for ever."""
+    checks: list[Check] = [ItemIs(collection, "a", 0) for collection in BAD_COLLECTIONS]
+    checks += [CollectionIs(collection, 0) for collection in BAD_COLLECTIONS]
+    checks += [ItemIs("c", id, 0) for id in BAD_IDS]
+    with opened(open_store) as store:
+        put(store, "c", "there")
+        before = contents(store)
+        for check in checks:
+            for writes in ([], [Put("c", "a", b"")]):
+                with raises(errors.InvalidKey, repr(check)):
+                    store.commit([check], writes)
+        assert contents(store) == before
+
+
 def check_pages_have_limits(open_store: Opener) -> None:
     with opened(open_store) as store:
         append(store, "c")

@@ -7,6 +7,7 @@ from accord import errors
 from accord.store.contract import Delete, Item, Put, number_id
 from accord.store.protocols import Store
 from accord.store.transaction import Transaction, transact
+from accord.store.wrap.faulty import faulty, plan
 from accord.testing.conformance.tools import (
     Opener,
     append,
@@ -212,6 +213,24 @@ def check_a_work_over_the_limits_commits_nothing(open_store: Opener) -> None:
         assert contents(store) == before
         transact(store, work)
         assert len(values_of(store, "c")) == 51
+
+
+def check_an_unknown_outcome_stays_unknown_until_it_is_told(open_store: Opener) -> None:
+    """What the store says of the next try, such as that nothing was changed, is not true of the one before."""
+    misfortunes = [
+        plan(commit=["lost"], snapshot=["", "failing"]),
+        plan(commit=["lost"], read=["", "failing"]),
+        plan(commit=["never", "full"]),
+        plan(commit=["never", "failing"]),
+    ]
+    for number, misfortune in enumerate(misfortunes):
+        with opened(open_store) as store, raises(errors.OutcomeUnknown, f"with misfortune {number}"):
+            transact(faulty(store, misfortune), lambda tx: tx.append("c", b""), key=f"key {number}")
+    with opened(open_store) as store:
+        with raises(errors.OutcomeUnknown):
+            transact(faulty(store, plan(commit=["lost"])), lambda tx: tx.append("d", b""), key="late", timeout_s=0.0)
+        assert transact(store, lambda tx: tx.append("d", b""), key="late") == 1
+        assert len(values_of(store, "d")) == 1
 
 
 def _runs_when_overtaken(store: Store, read: Callable[[Transaction], object], overtake: Callable[[], object]) -> int:

@@ -45,7 +45,8 @@ class Files:
         self._disk = Disk(path, lock_kind)
         if self._disk.bell.is_ahead_of(self):
             with self.exclusive() as batch:
-                batch.renew_epoch()
+                if self._disk.bell.is_ahead_of(batch):  # else another who opened it was faster
+                    batch.renew_epoch()
 
     def snapshot(self) -> "_Snapshot":
         return _Snapshot(self, self.settled(lambda state: state))

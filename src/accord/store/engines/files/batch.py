@@ -9,6 +9,7 @@ from accord.store.contract import (
     Head,
     Instant,
     Item,
+    Moved,
     assign_numbers,
     check_commit,
     check_page,
@@ -45,9 +46,11 @@ class Batch:
             self._disk.lock.release()
             raise
         self.revision = self.state.revision
+        self.commits = 0  # made inside; edits by hand, which are no works of this batch, are not counted
         return self
 
     def __exit__(self, kind: object, *exc: object) -> None:
+        self.commits = -1  # nothing more is read here
         try:
             if kind is None:
                 self._publish()
@@ -58,6 +61,11 @@ class Batch:
 
     def snapshot(self) -> "_BatchSnapshot":
         return _BatchSnapshot(self)
+
+    def check_unmoved(self, commits: int) -> None:
+        """Refuse to answer as of when there were so many commits, if there are more now or the block was left."""
+        if commits != self.commits:
+            raise Moved
 
     def commit(
         self,
@@ -75,6 +83,7 @@ class Batch:
         numbers, lasts = assign_numbers(writes, lambda collection: self.head(collection).last)
         rows = [Row(*key, value) for key, value in resolve(writes, numbers).items()]
         self._record(rows, lasts)
+        self.commits += 1
         return Committed(self.revision, tuple(numbers))
 
     def now(self) -> Instant:
@@ -110,8 +119,9 @@ class Batch:
 
         def stored_page(after: str, limit: int, reverse: bool) -> "Sequence[Item]":
             ids = shelves.ids(collection, after, limit, reverse)
-            found = [None if id in changes else shelves.get(collection, id) for id in ids]
-            return [item or Item(id, b"", 0) for id, item in zip(ids, found, strict=True)]
+            # What `changes` replaces need not be read, but counts for where the page ends.
+            found = [Item(id, b"", 0) if id in changes else shelves.get(collection, id) for id in ids]
+            return [item for item in found if item is not None]
 
         return pages.merged(stored_page, changes, after, limit, reverse)
 
@@ -163,6 +173,7 @@ class Batch:
 class _BatchSnapshot:
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
+        self._commits = batch.commits
         self.epoch = batch.state.epoch
         self.revision = batch.revision
 
@@ -173,15 +184,19 @@ class _BatchSnapshot:
         pass
 
     def get(self, collection: str, id: str) -> Item | None:
+        self._batch.check_unmoved(self._commits)
         return self._batch.get(collection, id)
 
     def list(self, collection: str, after: str = "", limit: int = 100, reverse: bool = False) -> "Sequence[Item]":
         check_page(limit)
+        self._batch.check_unmoved(self._commits)
         return self._batch.page(collection, after, limit, reverse)
 
     def head(self, collection: str) -> Head:
+        self._batch.check_unmoved(self._commits)
         return self._batch.head(collection)
 
     def collections(self, prefix: str = "", after: str = "", limit: int = 100) -> "Sequence[str]":
         check_page(limit)
+        self._batch.check_unmoved(self._commits)
         return [name for name in self._batch.collections(prefix) if name > after][:limit]

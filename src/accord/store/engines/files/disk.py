@@ -72,7 +72,7 @@ class Disk:
         from accord.store.local.watch import Log
 
         if since < state.base:
-            changes = self._logged_changes(since) if since >= state.floor else []
+            changes = self._logged_changes(since, state) if since >= state.floor else []
             return Log(state.epoch, state.floor, changes[-1].revision if changes else state.revision, changes)
         changes = self._journal_changes(since, state)
         newest = state.revision if len(changes) < MAX_PAGE else changes[MAX_PAGE - 1].revision
@@ -133,8 +133,12 @@ class Disk:
         records, _ = self._journal.read(self._journal.start, state.end)
         if records:
             self._write_log([record.change() for record in records])
-        floor = self._trim_logs(state.revision - KEPT_REVISIONS, state.floor)
-        return self._new_journal(epoch, state.revision, floor)
+        old, floor = self._old_logs(state.revision - KEPT_REVISIONS, state.floor)
+        state = self._new_journal(epoch, state.revision, floor)
+        # Not before the new floor is durable: a watch would find no log where the old floor promises one.
+        for log in old:
+            self._remove_log(log)
+        return state
 
     def load(self, contents: "Iterable[Content]", state: State) -> State:
         """Fill the empty store. The new journal, of revision 1, makes it so; until then it counts as empty."""
@@ -223,24 +227,29 @@ class Disk:
         write_new(f"{path}.new", ("\n".join(lines) + "\n").encode())
         os.rename(f"{path}.new", path)
 
-    def _trim_logs(self, floor: int, before: int) -> int:
-        """Remove the logs that hold nothing after `floor`; the newest revision that is forgotten then."""
-        logs = self._logs()
-        for log, following in pairwise(logs):
-            if following - 1 > floor:
-                break
+    def _old_logs(self, up_to: int, floor: int) -> tuple[list[int], int]:
+        """The logs that hold nothing after `up_to`, and what the floor is without them."""
+        old = [(log, following - 1) for log, following in pairwise(self._logs()) if following - 1 <= up_to]
+        return [log for log, _ in old], max([floor, *[end for _, end in old]])
+
+    def _remove_log(self, log: int) -> None:
+        try:
             os.unlink(f"{self.root}/log/{log:016d}")
-            before = following - 1
-        return before
+        except OSError:
+            pass  # the next restart finds it again
 
     def _logs(self) -> list[int]:
         return sorted(int(name) for name in os.listdir(f"{self.root}/log") if name.isdigit())
 
-    def _logged_changes(self, since: int) -> list[Change]:
+    def _logged_changes(self, since: int, state: State) -> list[Change]:
+        """Those after `since`, which the floor says are kept, out of one log."""
         first = max((log for log in self._logs() if log <= since + 1), default=0)
         data = read(f"{self.root}/log/{first:016d}") or b""
         changes = [_parse_change(line) for line in data.decode().splitlines()]
-        return [change for change in changes if change.revision > since]
+        changes = [change for change in changes if change.revision > since]
+        if not changes or changes[0].revision != since + 1:
+            raise errors.HistoryGone(since=since, oldest=state.base)  # somebody removed the log
+        return changes
 
     def _journal_changes(self, since: int, state: State) -> list[Change]:
         journal = Journal(f"{self.root}/journal")

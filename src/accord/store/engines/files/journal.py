@@ -38,7 +38,7 @@ class Record:
     def __init__(self, revision: int, rows: list[Row], lasts: dict[str, int]) -> None:
         self.revision = revision
         self.rows = rows
-        self.lasts = lasts  # the last numbers of the collections that were appended to
+        self.lasts = lasts  # the last number of each collection that was touched
 
     def change(self) -> Change:
         return Change(self.revision, tuple(dict.fromkeys([(row.collection, row.id) for row in self.rows])))

@@ -18,6 +18,7 @@ from accord.store.contract import (
     Item,
     check_collection,
     check_id,
+    is_collection,
     is_number,
     is_part,
     number_id,
@@ -90,6 +91,8 @@ class Shelves:
         return f"{self._root}/{collection}/{id}{_OLD}"
 
     def head(self, collection: str) -> Head:
+        if not is_collection(collection):
+            return Head(0, 0)
         path = self.head_path(collection)
         data = read(path)
         if not data:
@@ -101,6 +104,8 @@ class Shelves:
 
     def get(self, collection: str, id: str) -> Item | None:
         """The item; `Edited` when it is a plain one that a person changed."""
+        if not is_part(id) or not is_collection(collection):
+            return None
         return self._item(collection, id, self.item_path(collection, id))
 
     def page(self, collection: str, after: str, limit: int, reverse: bool) -> "Sequence[Item]":
@@ -140,16 +145,20 @@ class Shelves:
 
     def plain_names(self, collection: str) -> "set[str]":
         """The ids of all plain items, and of those that a person removed."""
-        names = set()
+        names: set[str] = set()
+        if not is_collection(collection):
+            return names
         for entry in crowd.list_folder(self.folder(collection)):
             name, dot, suffix = entry.rpartition(".")
-            # A person's editor may leave other files here.
-            if dot + suffix in (_TEXT, _REVISION) and is_part(name):
+            # A person's editor may leave other files here, and 16 digits are a number, which only an append gives.
+            if dot + suffix in (_TEXT, _REVISION) and is_part(name) and not is_number(name):
                 names.add(name)
         return names
 
     def _files(self, collection: str, after: str, limit: int, reverse: bool) -> "Sequence[tuple[str, str]]":
         """Ids beyond `after`, in order, with their files."""
+        if not is_collection(collection):
+            return []
         numbers = self._numbers(collection, after, limit, reverse)
         names = self._names(collection, after, limit, reverse)
         return sorted([*numbers, *names], reverse=reverse)[:limit] if numbers and names else numbers or names

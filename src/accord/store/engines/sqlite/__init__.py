@@ -42,12 +42,13 @@ class Sqlite:
         self._path = os.path.realpath(place)
         self._opened = Opened(self._path)
         self._idle: list[Link] = []  # connections that no snapshot uses
+        self._beside: list[Gate | Bell] = []
         folder.make_folder(os.path.dirname(self._path))
-        self.gate = Gate(self._path + "-gate")
-        self._bell = Bell(self._path + "-bell")
-        if not os.path.exists(self._path):
-            self._create()
-        self._recognise()
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
 
     def snapshot(self) -> Snapshot:
         link = self.borrow()
@@ -67,11 +68,12 @@ class Sqlite:
     ) -> Committed:
         check_commit(checks, writes)
         self._opened.check()
-        if not isinstance(snapshot, Snapshot):
+        if not isinstance(snapshot, Snapshot) or snapshot.is_over:
             with self.snapshot() as newest:
                 newest.link.check(checks)
                 return self.commit(checks, writes, newest, timeout_s)
         link = snapshot.link
+        snapshot.is_over = True
         if not writes:
             link.restart("begin")
             link.check(checks)
@@ -85,8 +87,10 @@ class Sqlite:
             done = self._write(link, checks, writes, stale=not at_once)
             link.commit()
         finally:
-            link.end()
-            self.gate.release()
+            try:
+                link.end()
+            finally:
+                self.gate.release()
         self.settle(link)
         return done
 
@@ -125,30 +129,46 @@ class Sqlite:
         with self.exclusive() as batch:
             batch.load(contents)
         link = self.borrow()
-        link.row("pragma wal_checkpoint(truncate)")  # the next one to open would have to read it all
-        self.give_back(link)
+        try:
+            link.row("pragma wal_checkpoint(truncate)")  # the next one to open would have to read it all
+        finally:
+            self.give_back(link)
 
     def close(self) -> None:
         if self._opened.closed:
             return
         self._opened.closed = True
-        while self._idle:
-            self._idle.pop().close()
-        self.gate.close()
-        self._bell.close()
+        self._close_idle()
+        while self._beside:
+            self._beside.pop().close()
 
     # What snapshots and batches need of their store.
 
     def borrow(self) -> Link:
         self._opened.check()
-        return self._idle.pop() if self._idle else Link(self._path)
+        try:
+            return self._idle.pop()
+        except IndexError:  # not asked for before: another thread may take the last one
+            return Link(self._path)
 
     def give_back(self, link: Link) -> None:
-        link.end()
-        if self._opened.closed or link.is_broken:
+        try:
+            link.end()
+        finally:
+            if link.is_broken:
+                link.close()
+            else:
+                self._idle.append(link)
+            if self._opened.closed:  # asked for only now: another thread may be closing
+                self._close_idle()
+
+    def _close_idle(self) -> None:
+        while True:
+            try:
+                link = self._idle.pop()
+            except IndexError:
+                return
             link.close()
-        else:
-            self._idle.append(link)
 
     def _write(self, link: Link, checks: "Sequence[Check]", writes: "Sequence[Write]", stale: bool) -> Committed:
         """Write inside the gate, in the snapshot's own transaction if that still sees the newest state."""
@@ -177,7 +197,7 @@ class Sqlite:
             link.flush()
         except OSError as error:
             # The kernel may have dropped what it could not write, and tells each descriptor only once.
-            self.gate.mark(True)
+            self._mark(True)
             raise errors.StorageFailing(path=self._path, reason=error.strerror) from None
         if self.gate.marked():
             raise errors.StorageFailing(path=self._path, reason="a flush of another process failed")
@@ -197,7 +217,30 @@ class Sqlite:
             platform.flush(link.wal)
         except OSError as error:
             raise errors.StorageFailing(path=self._path, reason=error.strerror) from None
-        self.gate.mark(False)
+        self._mark(False)
+
+    def _mark(self, on: bool) -> None:
+        try:
+            self.gate.mark(on)
+        except OSError as error:
+            reason = f"the gate could not be marked: {error.strerror}"
+            raise errors.StorageFailing(path=self._path, reason=reason) from None
+
+    def _open(self) -> None:
+        """What there is, or a new store; beside a file that is no store nothing is made."""
+        is_there = os.path.isfile(self._path)
+        if not is_there and os.path.lexists(self._path):
+            raise errors.NotAStore(path=self._path, reason="it is not a file")
+        if is_there and not os.path.exists(self._path + "-gate"):
+            with self.snapshot():
+                pass
+        self.gate = Gate(self._path + "-gate")
+        self._beside.append(self.gate)
+        self._bell = Bell(self._path + "-bell")
+        self._beside.append(self._bell)
+        if not is_there:
+            self._create()
+        self._recognise()
 
     def _create(self) -> None:
         """Make the database under another name, so that nobody ever meets half a store."""
@@ -216,15 +259,19 @@ class Sqlite:
 
     def _recognise(self) -> None:
         """Open the first connection, and see whether this is a store of ours with all that was said of it."""
-        if not os.path.isfile(self._path):
-            raise errors.NotAStore(path=self._path, reason="it is not a file")
         ahead = self._bell.is_ahead_of(self)
         link = self.borrow()
-        if link.wal < 0:  # another program may have changed the journal mode
-            mode = link.rows("pragma journal_mode = wal")[0][0]
-            if mode != "wal":
-                raise errors.NotAStore(path=self._path, reason=f"its journal mode is {mode}, and cannot be made wal")
-        self.give_back(link)
+        try:
+            if link.wal < 0:  # another program may have changed the journal mode
+                self._put_into_wal_mode(link)
+        finally:
+            self.give_back(link)
         if ahead:
             with self.exclusive() as batch:
-                batch.renew_epoch()
+                if self._bell.is_ahead_of(batch):  # else another who opened it was faster
+                    batch.renew_epoch()
+
+    def _put_into_wal_mode(self, link: Link) -> None:
+        mode = link.rows("pragma journal_mode = wal")[0][0]
+        if mode != "wal":
+            raise errors.NotAStore(path=self._path, reason=f"its journal mode is {mode}, and cannot be made wal")

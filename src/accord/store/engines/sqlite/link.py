@@ -15,6 +15,7 @@ from accord.store.contract import (
     Conflict,
     Head,
     Item,
+    Moved,
     assign_numbers,
     check_page,
     new_epoch,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     Values = tuple[apsw.SQLiteValue, ...]
 
-FORMAT = 1
+FORMAT = 2
 BUSY_MS = 10_000  # other programs may lock the database without asking at the gate
 CHECKPOINT_PAGES = 500  # in the WAL; with more, who opens the store first has more to read
 
@@ -56,16 +57,6 @@ _CHANGES = "select revision, keys from changes where revision > ? order by revis
 _RECENT = "select place, collection, id, last, value from recent where place > ? order by place"
 
 _ADD = "insert into recent values (?, ?, ?, ?, ?)"
-_LOG = "insert into changes values (?, ?)"
-_TOUCH = (
-    "insert into heads values (?, ?, ?)"
-    " on conflict do update set revision = excluded.revision, last = max(last, excluded.last)"
-)
-_PUT = (
-    "insert into items (collection, id, revision, value) values (?, ?, ?, ?)"
-    " on conflict do update set revision = excluded.revision, value = excluded.value"
-)
-_DELETE = "delete from items where collection = ? and id = ?"
 
 _AFTER_ALL = "~"  # sorts after every character of a key
 
@@ -75,6 +66,7 @@ class Link:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.epoch = ""
         self.recent = Recent()
         self._wrote = False  # in this transaction
         self.is_broken = False  # a connection that found no WAL to write to stays so
@@ -102,10 +94,12 @@ class Link:
         if row is None:
             raise errors.NotAStore(path=self.path, reason="it holds no store")
         if row[0] != FORMAT:
-            raise errors.StoreTooNew(path=self.path, found=row[0], known=FORMAT)
+            raise self._strange_format(row[0])
         if self.wal < 0:
             self._open_wal()
-        self.epoch: str = row[1]
+        if self.epoch != row[1]:
+            self.recent.start_after(-1)
+            self.epoch = row[1]
         self.floor: int = row[2]
         self._learn(row[3] or 0, row[4] or 0)
 
@@ -125,8 +119,8 @@ class Link:
     def _learn(self, spread_to: int, place: int) -> None:
         """Know what is recent by now."""
         recent = self.recent
-        if recent.spread_to != spread_to:
-            recent.forget(spread_to)
+        if recent.spread_to != spread_to or place < recent.place:
+            recent.start_after(spread_to)
         if recent.place != place:
             recent.learn(self.rows(_RECENT, (recent.place,)))
         self.revision: int = max(spread_to, place // PLACES)
@@ -141,28 +135,42 @@ class Link:
             platform.flush(self.wal)
 
     def end(self) -> None:
-        if self._db.in_transaction:
-            self._execute("rollback")
         if self._wrote:
-            self.recent.forget(-1)
+            self.recent.start_after(-1)
             self._wrote = False
+        if self._db.in_transaction:
+            try:
+                self._execute("rollback")
+            except apsw.Error as error:
+                raise self._failed(error) from None
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._db.in_transaction
 
     def close(self) -> None:
-        self._db.close()
-        if self.wal >= 0:
-            os.close(self.wal)
+        try:
+            self._db.close()
+        finally:
+            if self.wal >= 0:
+                os.close(self.wal)
+                self.wal = -1
 
     def row(self, sql: str, values: "Values" = ()) -> "tuple[Any, ...] | None":
         try:
             return self._execute(sql, values).fetchone()
         except apsw.Error as error:
             raise self._failed(error) from None
+        except UnicodeEncodeError:
+            return None  # a key with half a character in it, under which nothing can be
 
     def rows(self, sql: str, values: "Values" = ()) -> "list[tuple[Any, ...]]":
         try:
             return self._execute(sql, values).fetchall()
         except apsw.Error as error:
             raise self._failed(error) from None
+        except UnicodeEncodeError:
+            return []
 
     def insert(self, sql: str, rows: "Iterable[Values]") -> None:
         try:
@@ -183,7 +191,14 @@ class Link:
         return Head(revision, max(last, row[1]))
 
     def page(self, collection: str, after: str, limit: int, reverse: bool) -> "Sequence[Item]":
-        """Without what is recent."""
+        recent = self.recent.items.get(collection)
+        if not recent:
+            return self._spread_page(collection, after, limit, reverse)
+        from accord.store import pages
+
+        return pages.merged(lambda *page: self._spread_page(collection, *page), recent, after, limit, reverse)
+
+    def _spread_page(self, collection: str, after: str, limit: int, reverse: bool) -> "Sequence[Item]":
         if reverse:
             rows = self.rows(_DOWN, (collection, after or _AFTER_ALL, limit))
         else:
@@ -237,21 +252,10 @@ class Link:
         self.recent.learn(rows)
         self.revision = revision
         if revision % SPREAD_EVERY == 0 or _is_large(rows):
-            self._spread()
+            self.recent.spread(revision, self._execute_many)
         if revision % TRIM_EVERY == 0:
             self._trim(revision - KEPT_REVISIONS)
         return Committed(revision, tuple(numbers))
-
-    def _spread(self) -> None:
-        """Move what is recent to where it is found by its key."""
-        recent, execute_many = self.recent, self._execute_many
-        items = [(collection, id, item) for collection, found in recent.items.items() for id, item in found.items()]
-        execute_many(_LOG, [(revision, "\n".join(keys)) for revision, keys in recent.keys.items()])
-        execute_many(_TOUCH, [(collection, *head) for collection, head in recent.heads.items()])
-        execute_many(_PUT, [(collection, id, item.revision, item.value) for collection, id, item in items if item])
-        execute_many(_DELETE, [(collection, id) for collection, id, item in items if not item])
-        self._execute("delete from recent")
-        recent.forget(self.revision)
 
     def _trim(self, floor: int) -> None:
         if floor > self.floor:
@@ -266,8 +270,13 @@ class Link:
     def _failed(self, error: apsw.Error) -> errors.AccordError:
         from accord.store.engines.sqlite.failure import meaning
 
-        self.is_broken = not isinstance(error, apsw.FullError | apsw.BusyError)
+        self.is_broken = self.is_broken or not isinstance(error, apsw.FullError | apsw.BusyError)
         return meaning(error, self.path)
+
+    def _strange_format(self, found: int) -> errors.AccordError:
+        if found > FORMAT:
+            return errors.StoreTooNew(path=self.path, found=found, known=FORMAT)
+        return errors.NotAStore(path=self.path, reason=f"it has the format {found}, which no released accord wrote")
 
 
 def _keys(text: str) -> tuple[tuple[str, str], ...]:
@@ -281,37 +290,42 @@ def _is_large(rows: "Sequence[Row]") -> bool:
 class Snapshot:
     """Reads inside one transaction: SQLite sees to it that they are of one revision."""
 
-    __slots__ = ("_store", "epoch", "link", "revision")
+    __slots__ = ("_store", "epoch", "is_over", "link", "revision")
 
     def __init__(self, link: Link, store: "Sqlite | None") -> None:
         self.link = link
         self.epoch = link.epoch
         self.revision = link.revision
+        self.is_over = False  # the connection went on to another transaction, or to another user
         self._store = store  # whom the connection goes back to; None: it is a batch's
 
     def __enter__(self) -> "Snapshot":
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self.is_over = True
         if self._store is not None:
-            self._store.give_back(self.link)
-            self._store = None
+            store, self._store = self._store, None
+            store.give_back(self.link)
 
     def get(self, collection: str, id: str) -> Item | None:
+        if self.is_over:
+            raise Moved
         return self.link.item(collection, id)
 
     def list(self, collection: str, after: str = "", limit: int = 100, reverse: bool = False) -> "Sequence[Item]":
         check_page(limit)
-        recent = self.link.recent.items.get(collection)
-        if recent is None:
-            return self.link.page(collection, after, limit, reverse)
-        from accord.store import pages
-
-        return pages.merged(lambda *page: self.link.page(collection, *page), recent, after, limit, reverse)
+        if self.is_over:
+            raise Moved
+        return self.link.page(collection, after, limit, reverse)
 
     def head(self, collection: str) -> Head:
+        if self.is_over:
+            raise Moved
         return self.link.head(collection)
 
     def collections(self, prefix: str = "", after: str = "", limit: int = 100) -> "Sequence[str]":
         check_page(limit)
+        if self.is_over:
+            raise Moved
         return self.link.collections(prefix, after, limit)

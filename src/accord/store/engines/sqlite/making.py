@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from accord.store.contract import Content
     from accord.store.engines.sqlite.link import Link
 
-PAGE_BYTES = 2048  # half of SQLite's own: a commit touches some ten pages, and each is written whole
+PAGE_BYTES = 2048  # half of SQLite's own: each page that a commit touches is written whole
 
 _SCHEMA = """
 create table meta(one integer primary key check (one = 1), format integer, epoch text, floor integer) strict;

@@ -1,0 +1,301 @@
+"""Every operation as a method. Made by `make reference`; a test compares."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+Call = Callable[[str, Mapping[str, object]], dict[str, Any]]
+AsyncCall = Callable[[str, Mapping[str, object]], Awaitable[dict[str, Any]]]
+
+
+class Agent:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def register(
+        self, *, identity: str, force: bool = False, resume: bool = False, project: str | None = None
+    ) -> dict[str, Any]:
+        """Register a name, and get the token to act under it."""
+        return self._call(
+            "agent.register", {"identity": identity, "force": force, "resume": resume, "project": project}
+        )
+
+    def unregister(self, *, identity: str) -> dict[str, Any]:
+        """Give a name back; its inbox is kept for whoever registers it next."""
+        return self._call("agent.unregister", {"identity": identity})
+
+    def discover(self) -> dict[str, Any]:
+        """Show who is registered, with how much mail is waiting, as of one moment."""
+        return self._call("agent.discover", {})
+
+
+class Mail:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def send(
+        self,
+        *,
+        sender: str,
+        message: str,
+        to: str | list[str] | None = None,
+        channel: str | None = None,
+        id: str | None = None,
+        reply_to: str | None = None,
+        conversation: str | None = None,
+        type: str | None = None,
+    ) -> dict[str, Any]:
+        """Send a message to one or several agents, to `all`, or to a channel."""
+        return self._call(
+            "mail.send",
+            {
+                "sender": sender,
+                "message": message,
+                "to": to,
+                "channel": channel,
+                "id": id,
+                "reply_to": reply_to,
+                "conversation": conversation,
+                "type": type,
+            },
+        )
+
+    def check(self, *, identity: str, limit: int = 100, peek: bool = False, wait: float = 0) -> dict[str, Any]:
+        """Read the oldest unread messages; they stay unread until they are acknowledged."""
+        return self._call("mail.check", {"identity": identity, "limit": limit, "peek": peek, "wait": wait})
+
+    def ack(self, *, identity: str, ids: str | list[str]) -> dict[str, Any]:
+        """Acknowledge messages, exactly those named."""
+        return self._call("mail.ack", {"identity": identity, "ids": ids})
+
+    def sent(self, *, sender: str, limit: int = 100) -> dict[str, Any]:
+        """Show what somebody sent, newest first, and how far it got with each recipient."""
+        return self._call("mail.sent", {"sender": sender, "limit": limit})
+
+    def thread(self, *, id: str, limit: int = 100) -> dict[str, Any]:
+        """Show a conversation, named by its id or by that of one of its messages."""
+        return self._call("mail.thread", {"id": id, "limit": limit})
+
+    def search(self, *, query: str, limit: int = 20) -> dict[str, Any]:
+        """Find messages by their words."""
+        return self._call("mail.search", {"query": query, "limit": limit})
+
+
+class Channel:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def join(self, *, channel: str, identity: str) -> dict[str, Any]:
+        """Join a channel; it is made when nobody was in it before."""
+        return self._call("channel.join", {"channel": channel, "identity": identity})
+
+    def leave(self, *, channel: str, identity: str) -> dict[str, Any]:
+        """Leave a channel."""
+        return self._call("channel.leave", {"channel": channel, "identity": identity})
+
+    def list(self) -> dict[str, Any]:
+        """Show the channels and who is in them."""
+        return self._call("channel.list", {})
+
+
+class Halt:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def set(self, *, reason: str = "") -> dict[str, Any]:
+        """Halt everything, in every home of this user; anybody may."""
+        return self._call("halt.set", {"reason": reason})
+
+    def lift(self) -> dict[str, Any]:
+        """Lift a halt; the agents that were there wait until they are engaged."""
+        return self._call("halt.lift", {})
+
+    def engage(self, *, identities: str | list[str] | None = None, all: bool = False) -> dict[str, Any]:
+        """Let agents go on after a halt: those named, or all."""
+        return self._call("halt.engage", {"identities": identities, "all": all})
+
+    def status(self) -> dict[str, Any]:
+        """Say whether everything is halted, and why."""
+        return self._call("halt.status", {})
+
+
+class Config:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def show(self) -> dict[str, Any]:
+        """Show every setting, its value, and where that comes from."""
+        return self._call("config.show", {})
+
+    def trust(self, *, path: str) -> dict[str, Any]:
+        """Let a project's accord.yml, as it is now, choose an engine and what else needs trust."""
+        return self._call("config.trust", {"path": path})
+
+
+class Home:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def init(self) -> dict[str, Any]:
+        """Make the home and its store; other operations do so too when there is none."""
+        return self._call("home.init", {})
+
+    def doctor(self) -> dict[str, Any]:
+        """Look whether all is well, and say what to do where it is not."""
+        return self._call("home.doctor", {})
+
+
+class Groups:
+    def __init__(self, call: Call) -> None:
+        self.agent = Agent(call)
+        self.mail = Mail(call)
+        self.channel = Channel(call)
+        self.halt = Halt(call)
+        self.config = Config(call)
+        self.home = Home(call)
+
+
+class AsyncAgent:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def register(
+        self, *, identity: str, force: bool = False, resume: bool = False, project: str | None = None
+    ) -> dict[str, Any]:
+        """Register a name, and get the token to act under it."""
+        return await self._call(
+            "agent.register", {"identity": identity, "force": force, "resume": resume, "project": project}
+        )
+
+    async def unregister(self, *, identity: str) -> dict[str, Any]:
+        """Give a name back; its inbox is kept for whoever registers it next."""
+        return await self._call("agent.unregister", {"identity": identity})
+
+    async def discover(self) -> dict[str, Any]:
+        """Show who is registered, with how much mail is waiting, as of one moment."""
+        return await self._call("agent.discover", {})
+
+
+class AsyncMail:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def send(
+        self,
+        *,
+        sender: str,
+        message: str,
+        to: str | list[str] | None = None,
+        channel: str | None = None,
+        id: str | None = None,
+        reply_to: str | None = None,
+        conversation: str | None = None,
+        type: str | None = None,
+    ) -> dict[str, Any]:
+        """Send a message to one or several agents, to `all`, or to a channel."""
+        return await self._call(
+            "mail.send",
+            {
+                "sender": sender,
+                "message": message,
+                "to": to,
+                "channel": channel,
+                "id": id,
+                "reply_to": reply_to,
+                "conversation": conversation,
+                "type": type,
+            },
+        )
+
+    async def check(self, *, identity: str, limit: int = 100, peek: bool = False, wait: float = 0) -> dict[str, Any]:
+        """Read the oldest unread messages; they stay unread until they are acknowledged."""
+        return await self._call("mail.check", {"identity": identity, "limit": limit, "peek": peek, "wait": wait})
+
+    async def ack(self, *, identity: str, ids: str | list[str]) -> dict[str, Any]:
+        """Acknowledge messages, exactly those named."""
+        return await self._call("mail.ack", {"identity": identity, "ids": ids})
+
+    async def sent(self, *, sender: str, limit: int = 100) -> dict[str, Any]:
+        """Show what somebody sent, newest first, and how far it got with each recipient."""
+        return await self._call("mail.sent", {"sender": sender, "limit": limit})
+
+    async def thread(self, *, id: str, limit: int = 100) -> dict[str, Any]:
+        """Show a conversation, named by its id or by that of one of its messages."""
+        return await self._call("mail.thread", {"id": id, "limit": limit})
+
+    async def search(self, *, query: str, limit: int = 20) -> dict[str, Any]:
+        """Find messages by their words."""
+        return await self._call("mail.search", {"query": query, "limit": limit})
+
+
+class AsyncChannel:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def join(self, *, channel: str, identity: str) -> dict[str, Any]:
+        """Join a channel; it is made when nobody was in it before."""
+        return await self._call("channel.join", {"channel": channel, "identity": identity})
+
+    async def leave(self, *, channel: str, identity: str) -> dict[str, Any]:
+        """Leave a channel."""
+        return await self._call("channel.leave", {"channel": channel, "identity": identity})
+
+    async def list(self) -> dict[str, Any]:
+        """Show the channels and who is in them."""
+        return await self._call("channel.list", {})
+
+
+class AsyncHalt:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def set(self, *, reason: str = "") -> dict[str, Any]:
+        """Halt everything, in every home of this user; anybody may."""
+        return await self._call("halt.set", {"reason": reason})
+
+    async def lift(self) -> dict[str, Any]:
+        """Lift a halt; the agents that were there wait until they are engaged."""
+        return await self._call("halt.lift", {})
+
+    async def engage(self, *, identities: str | list[str] | None = None, all: bool = False) -> dict[str, Any]:
+        """Let agents go on after a halt: those named, or all."""
+        return await self._call("halt.engage", {"identities": identities, "all": all})
+
+    async def status(self) -> dict[str, Any]:
+        """Say whether everything is halted, and why."""
+        return await self._call("halt.status", {})
+
+
+class AsyncConfig:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def show(self) -> dict[str, Any]:
+        """Show every setting, its value, and where that comes from."""
+        return await self._call("config.show", {})
+
+    async def trust(self, *, path: str) -> dict[str, Any]:
+        """Let a project's accord.yml, as it is now, choose an engine and what else needs trust."""
+        return await self._call("config.trust", {"path": path})
+
+
+class AsyncHome:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def init(self) -> dict[str, Any]:
+        """Make the home and its store; other operations do so too when there is none."""
+        return await self._call("home.init", {})
+
+    async def doctor(self) -> dict[str, Any]:
+        """Look whether all is well, and say what to do where it is not."""
+        return await self._call("home.doctor", {})
+
+
+class AsyncGroups:
+    def __init__(self, call: AsyncCall) -> None:
+        self.agent = AsyncAgent(call)
+        self.mail = AsyncMail(call)
+        self.channel = AsyncChannel(call)
+        self.halt = AsyncHalt(call)
+        self.config = AsyncConfig(call)
+        self.home = AsyncHome(call)

@@ -1,0 +1,99 @@
+"""All that a verb sees of the world outside: what it prints, reads and is told. A hub gives it another one."""
+
+import os
+
+from accord import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Protocol
+
+    class Io(Protocol):
+        env: Mapping[str, str]
+        cwd: str
+
+        def out(self, text: str) -> None: ...
+
+        def err(self, text: str) -> None: ...
+
+        def is_terminal(self, fd: int) -> bool: ...
+
+        def width(self) -> int: ...
+
+        def read_input(self, most: int) -> bytes: ...
+
+        def read_file(self, path: str, most: int) -> bytes: ...
+
+
+class LocalIo:
+    """This process's own."""
+
+    def __init__(self) -> None:
+        self.env: Mapping[str, str] = os.environ
+        try:
+            self.cwd = os.getcwd()
+        except OSError:  # it was removed
+            self.cwd = "/"
+
+    def out(self, text: str) -> None:
+        try:
+            _write(1, text)
+        except OSError as error:
+            raise errors.OutputClosed(reason=error.strerror) from None
+
+    def err(self, text: str) -> None:
+        try:
+            _write(2, text)
+        except OSError:
+            pass  # there is nobody left to tell
+
+    def is_terminal(self, fd: int) -> bool:
+        return os.isatty(fd)
+
+    def width(self) -> int:
+        try:
+            return os.get_terminal_size(1).columns or 80
+        except OSError:
+            return 80
+
+    def read_input(self, most: int) -> bytes:
+        """Standard input, unless it is longer."""
+        try:
+            return _read(0, most)
+        except OSError as error:
+            raise errors.FileUnreadable(path="standard input", reason=error.strerror) from None
+
+    def read_file(self, path: str, most: int) -> bytes:
+        """A file, unless it is larger; its size is looked at first."""
+        try:
+            fd = os.open(os.path.join(self.cwd, path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except (OSError, ValueError) as error:
+            raise errors.FileUnreadable(path=path, reason=getattr(error, "strerror", "") or str(error)) from None
+        try:
+            size = os.fstat(fd).st_size
+            if size > most:
+                raise errors.MessageTooLarge(most=most, found=size)
+            return _read(fd, most)
+        except OSError as error:
+            raise errors.FileUnreadable(path=path, reason=error.strerror) from None
+        finally:
+            os.close(fd)
+
+
+def _read(fd: int, most: int) -> bytes:
+    pieces = []
+    size = 0
+    while piece := os.read(fd, 65536):
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            raise errors.MessageTooLarge(most=most, found=f"more than {most}")
+    return b"".join(pieces)
+
+
+def _write(fd: int, text: str) -> None:
+    data = text.encode("utf-8", "backslashreplace")
+    written = 0
+    while written < len(data):
+        written += os.write(fd, data[written:])

@@ -1,0 +1,145 @@
+"""From a command to its verb, and from what came of it to what a person or a program reads."""
+
+import sys
+
+from accord import errors, jsontext
+from accord.cli.words import Words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from accord.cli.io import Io
+    from accord.cli.words import Verb
+    from accord.operations.context import Context
+
+# Each verb, or group and verb, with the module of `verbs` that has it.
+VERBS = {
+    "send": "mail", "check": "mail", "ack": "mail",
+    "sent": "reading", "thread": "reading", "search": "reading", "discover": "reading",
+    "register": "agents", "unregister": "agents",
+    "channel join": "channels", "channel leave": "channels", "channel list": "channels",
+    "halt": "control", "unhalt": "control", "engage": "control",
+    "init": "setup", "config": "setup", "trust": "setup", "doctor": "setup", "demo": "setup",
+    "completion bash": "completion", "completion zsh": "completion",
+}  # fmt: skip
+GROUPS = {verb.partition(" ")[0] for verb in VERBS if " " in verb}
+
+INTERRUPTED = 130  # as shells have it
+
+
+class Line:
+    """A command that is being run."""
+
+    def __init__(self, argv: list[str], io: "Io") -> None:
+        self.io = io
+        self.words = Words(argv)
+        self._context: Context | None = None
+
+    @property
+    def json(self) -> bool:
+        return "--json" in self.words.globals
+
+    @property
+    def context(self) -> "Context":
+        if self._context is None:
+            from accord.operations.context import Context
+
+            given = self.words.globals
+            self._context = Context(self.io.env, self.io.cwd, given.get("--home", ""), given.get("--engine", ""))
+        return self._context
+
+    def call(self, operation: str, params: "Mapping[str, object]") -> "dict[str, Any]":
+        from accord.operations import call
+
+        return call(self.context, operation, params)
+
+    def answer(self, result: "Mapping[str, object]", text: "Callable[[], str]") -> None:
+        """Print what came of it, for a program or for a person."""
+        self.io.out(as_json({"status": "ok", **result}) if self.json else text())
+
+
+def run(argv: list[str], io: "Io") -> int:
+    """Run a command; its exit code."""
+    line = Line(argv, io)
+    try:
+        return _run(line)
+    except errors.AccordError as error:
+        return _report(error, line)
+    except KeyboardInterrupt:
+        io.err("interrupted\n")
+        return INTERRUPTED
+    except Exception as error:
+        if "--verbose" in line.words.globals:
+            import traceback
+
+            io.err("".join(traceback.format_exception(error)))
+        return _report(errors.AccordError(), line)
+
+
+def find_verb(name: str) -> "Verb":
+    module = f"accord.cli.verbs.{VERBS[name]}"
+    __import__(module)
+    verb: Verb = sys.modules[module].VERBS[name]
+    return verb
+
+
+def as_json(value: object) -> str:
+    """JSON on one line, in which nothing is a command to a terminal."""
+    text = jsontext.dumps(value)
+    if not text.isascii() or "\x7f" in text:
+        from accord.cli.terminal import CONTROLS
+
+        text = text.translate(CONTROLS)
+    return text + "\n"
+
+
+def _run(line: Line) -> int:
+    words = line.words
+    words.take_verb(VERBS, GROUPS)
+    if not words.verb or words.verb in GROUPS:
+        return _without_verb(line)
+    verb = find_verb(words.verb)
+    params = words.read(verb)
+    if "--help" in words.globals:
+        from accord.cli.help import of_verb
+
+        line.io.out(of_verb(words.verb, verb))
+        return 0
+    if "--version" in words.globals:
+        return _version(line)
+    return verb.run(line, params) or 0
+
+
+def _without_verb(line: Line) -> int:
+    given = line.words.globals
+    if "--version" in given:
+        return _version(line)
+    from accord.cli.help import overview
+
+    asked = "--help" in given or any(word in ("--help", "-h") for word in line.words.left)
+    line.io.out(overview(line.words.verb))
+    return 0 if asked else 1
+
+
+def _version(line: Line) -> int:
+    from accord import __version__
+
+    line.answer({"version": __version__}, lambda: f"accord {__version__}\n")
+    return 0
+
+
+def _report(error: errors.AccordError, line: Line) -> int:
+    # A command that was not read to its end may have asked for JSON there.
+    if line.json or "--json" in line.words.left:
+        shown = {"status": "error", "error_code": error.code, "error_message": str(error), "details": error.details}
+        try:
+            line.io.out(as_json(shown))
+        except errors.OutputClosed:
+            pass
+    else:
+        from accord.cli.terminal import safe
+
+        line.io.err(f"accord: {safe(str(error))} [{error.code}]\n")
+    return error.exit

@@ -1,0 +1,98 @@
+"""send, check, ack."""
+
+from accord import errors
+from accord.cli.words import DASH, Verb
+from accord.model import new_message_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.cli.run import Line
+
+
+def send(line: "Line", words: "dict[str, Any]") -> None:
+    params = {
+        "id": new_message_id(),  # before the first try, so that asking again sends nothing twice
+        **words,
+        "sender": words.get("sender") or myself(line, "--from"),
+        "message": _body(line, words),
+    }
+    params.pop("message_file", None)
+    params.pop("stdin", None)
+    result = line.call("mail.send", params)
+    line.answer(result, lambda: f"sent {result['message_id']} to {_names(result['to'])}\n")
+
+
+def check(line: "Line", words: "dict[str, Any]") -> None:
+    words["identity"] = words.get("identity") or myself(line, "--identity")
+    result = line.call("mail.check", words)
+    line.answer(result, lambda: _inbox(line, result))
+    if result["messages"] and not words.get("peek"):
+        # Only now that it was printed: what a reader did not get comes again.
+        ids = [message["message_id"] for message in result["messages"]]
+        line.call("mail.ack", {"identity": words["identity"], "ids": ids})
+
+
+def ack(line: "Line", words: "dict[str, Any]") -> None:
+    words["identity"] = words.get("identity") or myself(line, "--identity")
+    result = line.call("mail.ack", words)
+    line.answer(result, lambda: f"acknowledged {len(result['acknowledged'])}\n")
+
+
+VERBS = {
+    "send": Verb(
+        send,
+        "mail.send",
+        positional=("stdin",),
+        names={"sender": "from"},
+        extra={"message_file": "Path", "stdin": DASH},
+        notes={
+            "sender": "who sends it, when that is not $ACCORD_AGENT or you at a terminal",
+            "message_file": "a file with the text; the word - alone reads standard input",
+        },
+        usage="(--to NAME... | --channel CHANNEL) (--message TEXT | --message-file PATH | -) [--from NAME] [OPTION...]",
+    ),
+    "check": Verb(check, "mail.check", positional=("identity",)),
+    "ack": Verb(ack, "mail.ack", positional=("ids",)),
+}
+
+
+def myself(line: "Line", option: str) -> str:
+    """Who acts when nobody is named: the agent that runs this, or the person at the terminal."""
+    agent = line.io.env.get("ACCORD_AGENT")
+    if agent:
+        return agent
+    if line.io.is_terminal(0):
+        return "human"
+    raise line.words.wrong(f"Say who you are with {option} NAME or $ACCORD_AGENT")
+
+
+def _body(line: "Line", words: "dict[str, Any]") -> str:
+    """The message, from exactly one of the three places it may be in."""
+    given = [name for name in ("message", "message_file", "stdin") if name in words]
+    if len(given) != 1:
+        found = "more than one is" if given else "none is"
+        raise line.words.wrong(f"Give one of --message TEXT, --message-file PATH and - (standard input); {found} given")
+    if given == ["message"]:
+        return str(words["message"])
+    most = line.context.settings["message_limit"]
+    path = words.get("message_file")
+    data = line.io.read_file(path, most) if path else line.io.read_input(most)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise errors.InvalidEncoding(what=path or "standard input", at=error.start) from None
+
+
+def _inbox(line: "Line", result: "dict[str, Any]") -> str:
+    if not result["messages"]:
+        return f"nothing new for {result['identity']}\n"
+    from accord.cli.show import messages
+
+    more = f"{result['remaining']} more\n" if result["remaining"] else ""
+    return messages(line, result["messages"]) + more
+
+
+def _names(recipients: "list[dict[str, str]]") -> str:
+    return ", ".join(recipient["identity"] for recipient in recipients)

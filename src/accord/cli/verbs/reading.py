@@ -1,0 +1,46 @@
+"""sent, thread, search, discover."""
+
+from accord.cli.show import messages, table
+from accord.cli.verbs.mail import myself
+from accord.cli.words import Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.cli.run import Line
+
+
+def sent(line: "Line", words: "dict[str, Any]") -> None:
+    words["sender"] = words.get("sender") or myself(line, "--from")
+    result = line.call("mail.sent", words)
+    line.answer(result, lambda: messages(line, result["messages"]) or f"{result['identity']} has sent nothing\n")
+
+
+def thread(line: "Line", words: "dict[str, Any]") -> None:
+    result = line.call("mail.thread", words)
+    line.answer(result, lambda: messages(line, result["messages"]))
+
+
+def search(line: "Line", words: "dict[str, Any]") -> None:
+    result = line.call("mail.search", words)
+    line.answer(result, lambda: messages(line, result["messages"]) or "nothing found\n")
+
+
+def discover(line: "Line", words: "dict[str, Any]") -> None:
+    result = line.call("agent.discover", words)
+    line.answer(result, lambda: _everybody(line, result))
+
+
+def _everybody(line: "Line", result: "dict[str, Any]") -> str:
+    rows = [(who["identity"], who["pending"], who["last_seen"]) for who in result["identities"]]
+    halted = f"HALTED: {result['halted']}\n" if result["halted"] else ""
+    return halted + table(line, ("identity", "unread", "last seen"), rows)
+
+
+VERBS = {
+    "sent": Verb(sent, "mail.sent", positional=("sender",), names={"sender": "from"}),
+    "thread": Verb(thread, "mail.thread", positional=("id",)),
+    "search": Verb(search, "mail.search", positional=("query",)),
+    "discover": Verb(discover, "agent.discover"),
+}

@@ -1,0 +1,51 @@
+"""init, config, trust, doctor, demo."""
+
+import sys
+
+from accord.cli.show import table
+from accord.cli.words import Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.cli.run import Line
+
+
+def init(line: "Line", words: "dict[str, Any]") -> None:
+    result = line.call("home.init", words)
+    line.answer(result, lambda: f"{result['home']} is ready\n")
+
+
+def config(line: "Line", words: "dict[str, Any]") -> None:
+    result = line.call("config.show", words)
+    rows = [(found["name"], found["value"], found["source"]) for found in result["settings"]]
+    line.answer(result, lambda: f"home  {result['home']}\n\n" + table(line, ("setting", "value", "from"), rows))
+
+
+def trust(line: "Line", words: "dict[str, Any]") -> None:
+    result = line.call("config.trust", words)
+    line.answer(result, lambda: f"{result['path']} is trusted as it is now\n")
+
+
+def doctor(line: "Line", words: "dict[str, Any]") -> int:
+    result = line.call("home.doctor", words)
+    rows = [("ok" if found["ok"] else "WRONG", found["check"], found["found"]) for found in result["checks"]]
+    line.answer(result, lambda: table(line, ("", "what", "found"), rows))
+    return 0 if result["healthy"] else 1
+
+
+def demo(line: "Line", words: "dict[str, Any]") -> None:
+    from accord.demo import main
+
+    sys.argv[1:] = []
+    main()
+
+
+VERBS = {
+    "init": Verb(init, "home.init"),
+    "doctor": Verb(doctor, "home.doctor"),
+    "demo": Verb(demo, help="Show agents at work, in a home of their own that is removed afterwards."),
+    "config": Verb(config, "config.show"),
+    "trust": Verb(trust, "config.trust", positional=("path",)),
+}

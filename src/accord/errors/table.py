@@ -1,0 +1,301 @@
+"""Every error that accord reports: a code, a text that says what happened and then what to do.
+
+    AccordError
+    ├── DataDirError         the folder of a store cannot be made or used
+    ├── NotAStore            something else lies where the store should be
+    ├── StoreTooNew          written by a newer accord
+    ├── StoreDamaged         a checksum or the database's own structure is wrong
+    ├── StoreForked          a store was opened before a fork and used after it
+    ├── StoreClosed          a store was used after close()
+    ├── StoreNotEmpty        load() needs an empty store
+    ├── StorageFull          no room on the disk
+    ├── StorageFailing       the disk reports errors
+    ├── LockTimeout          another process holds a lock for too long
+    ├── Contention           a transaction met conflicts until its deadline
+    ├── OutcomeUnknown       a commit may or may not have happened
+    ├── IdReused             a request key came back with other parameters
+    ├── HistoryGone          a watcher asked for changes that are no longer kept
+    ├── InvalidKey           a collection or id outside the contract's alphabet
+    ├── InvalidName          a name that no key can hold
+    ├── InvalidJson          text that is not a JSON value accord accepts
+    ├── CommitTooLarge       more than one commit may hold
+    ├── UnknownEngine        a store's URL names no engine
+    ├── DriverMissing        the engine's driver is not installed
+    ├── Usage           a verb, option or parameter that does not exist, is missing or is no such thing
+    ├── InvalidConfig        a setting or a configuration file that cannot be read
+    ├── NotTrusted           a project's file chooses what it may not before its owner trusts it
+    ├── NotPermitted         an agent asked for what only the operator may do
+    ├── Halted               everything is halted
+    ├── NotEngaged           the agent was there at a halt, and nobody has engaged it since
+    ├── InvalidIdentity      a name that no agent may have
+    ├── IdentityAlreadyRegistered  the name is registered
+    ├── IdentityTakenOver    another holds the name now
+    ├── NotRegistered        nobody is registered under the name that acts
+    ├── TokenMissing         acting as somebody needs a token
+    ├── InvalidId            an id outside its alphabet
+    ├── RecipientNeverRegistered     a message to a name that was never registered
+    ├── RecipientGone        a message to a name that was unregistered
+    ├── NoRecipients         a message that would reach nobody
+    ├── TooManyRecipients    more than one commit can hold
+    ├── ChannelNotFound      nobody ever joined it
+    ├── EmptyMessageNotAllowed  nothing but blanks
+    ├── MessageTooLarge      more than a message may hold
+    ├── InvalidEncoding      text that is not UTF-8
+    ├── MessageNotFound      no such message, or not to this recipient
+    ├── InboxFull            too many unread messages
+    ├── FileUnreadable       a file that an argument names
+    └── OutputClosed         nobody reads what accord prints
+
+Each class is one row of the error table: `code` is what programs compare, `rpc` the JSON-RPC number, `exit`
+the exit code of the command line, `http` the HTTP status, `text` what people read.
+"""
+
+from accord.errors import AccordError
+
+
+class DataDirError(AccordError):
+    code, rpc, exit, http = "DATA_DIR_ERROR", -32010, 73, 500
+    text = (
+        "{path} cannot be used: {reason}. Make it a folder that you own and may write, or choose another with --home."
+    )
+
+
+class NotAStore(AccordError):
+    code, rpc, exit, http = "NOT_A_STORE", -32011, 73, 500
+    text = "{path} is not a store of accord: {reason}. Move it away, or choose another place with --engine."
+
+
+class StoreTooNew(AccordError):
+    code, rpc, exit, http = "STORE_TOO_NEW", -32012, 73, 500
+    text = "{path} was written by a newer accord (format {found}; this one knows {known}). Upgrade accord."
+
+
+class StoreDamaged(AccordError):
+    code, rpc, exit, http = "STORE_DAMAGED", -32013, 74, 500
+    text = "{path} is damaged: {reason}. Stop writing to it and restore it from a backup."
+
+
+class StoreForked(AccordError):
+    code, rpc, exit, http = "STORE_FORKED", -32014, 70, 500
+    text = (
+        "{path} was opened by process {opened_by} and is used by its child {used_by}. Open the store anew after a fork."
+    )
+
+
+class StoreClosed(AccordError):
+    code, rpc, exit, http = "STORE_CLOSED", -32015, 70, 500
+    text = "{path} was closed and is used again. Open it anew."
+
+
+class StoreNotEmpty(AccordError):
+    code, rpc, exit, http = "STORE_NOT_EMPTY", -32016, 73, 409
+    text = "{path} holds data already, and loading needs an empty store. Choose another place."
+
+
+class StorageFull(AccordError):
+    code, rpc, exit, http = "STORAGE_FULL", -32017, 74, 507
+    text = "No room to write at {path}; nothing was changed. Free some space and try again; reading goes on meanwhile."
+
+
+class StorageFailing(AccordError):
+    code, rpc, exit, http = "STORAGE_FAILING", -32018, 74, 500
+    text = "The disk under {path} reports an error: {reason}. Nothing was acknowledged. Check the disk, then try again."
+
+
+class LockTimeout(AccordError):
+    code, rpc, exit, http = "LOCK_TIMEOUT", -32019, 75, 503
+    text = (
+        "Waited {timeout_seconds:g} s for {path}, held by {holder}. "
+        "Let that process go on, or end it if it is stuck, and try again."
+    )
+
+
+class Contention(AccordError):
+    code, rpc, exit, http = "CONTENTION", -32020, 75, 503
+    text = (
+        "Others changed the same things {tries} times within {timeout_seconds:g} s; nothing was changed. "
+        "Try again, or with a longer timeout."
+    )
+
+
+class OutcomeUnknown(AccordError):
+    code, rpc, exit, http = "OUTCOME_UNKNOWN", -32021, 75, 500
+    text = "Whether the change at {path} is kept is not known: {reason}. Ask again with the same request id."
+
+
+class IdReused(AccordError):
+    code, rpc, exit, http = "ID_REUSED", -32022, 65, 409
+    text = "The request id {key} was used before with other parameters. Make a new id for a new request."
+
+
+class HistoryGone(AccordError):
+    code, rpc, exit, http = "HISTORY_GONE", -32023, 75, 410
+    text = (
+        "Changes since {since} are no longer kept (they start after {oldest}). "
+        "Read the present state and watch from there."
+    )
+
+
+class InvalidKey(AccordError):
+    code, rpc, exit, http = "INVALID_KEY", -32024, 65, 400
+    text = (
+        "The {kind} {key!r} is refused: {reason}. Mend what made it: accord.store.names encodes names, appends give "
+        "numbers, and a load comes in order."
+    )
+
+
+class InvalidName(AccordError):
+    code, rpc, exit, http = "INVALID_NAME", -32025, 65, 400
+    text = "A name of {length} characters cannot be stored: {reason}. Choose a shorter or simpler one."
+
+
+class InvalidJson(AccordError):
+    code, rpc, exit, http = "INVALID_JSON", -32026, 65, 400
+    text = "Not a JSON value accord accepts: {reason}. Mend the text and send it again."
+
+
+class CommitTooLarge(AccordError):
+    code, rpc, exit, http = "COMMIT_TOO_LARGE", -32027, 65, 413
+    text = "One commit holds at most {most} {what}, and this one has {found}. Split it."
+
+
+class UnknownEngine(AccordError):
+    code, rpc, exit, http = "UNKNOWN_ENGINE", -32028, 78, 400
+    text = "{url!r} names no engine. Write it as ENGINE:PLACE with one of: {engines}."
+
+
+class DriverMissing(AccordError):
+    code, rpc, exit, http = "DRIVER_MISSING", -32029, 78, 500
+    text = "The engine {engine} needs a Python package that is not installed. Install it with: pip install {package}"
+
+
+class Usage(AccordError):
+    code, rpc, exit, http = "USAGE", -32602, 2, 400
+    text = "{reason}. Read: {see}"
+
+
+class InvalidConfig(AccordError):
+    code, rpc, exit, http = "INVALID_CONFIG", -32030, 78, 500
+    text = "{path}: {reason}. Mend the file; `accord config` shows what is read."
+
+
+class NotTrusted(AccordError):
+    code, rpc, exit, http = "NOT_TRUSTED", -32031, 78, 403
+    text = "{path} sets {setting}, which a project may only once you trust it. Read it, then: accord trust {path}"
+
+
+class NotPermitted(AccordError):
+    code, rpc, exit, http = "NOT_PERMITTED", -32032, 77, 403
+    text = "{operation} is for the operator, and this is an agent ({agent}). Ask the person who runs it."
+
+
+class Halted(AccordError):
+    code, rpc, exit, http = "HALTED", -32033, 5, 503
+    text = "Everything is halted: {reason}. Wait, or have a person lift it with: accord unhalt"
+
+
+class NotEngaged(AccordError):
+    code, rpc, exit, http = "NOT_ENGAGED", -32034, 5, 503
+    text = (
+        "{identity} was there when everything was halted. Ask a person to let it go on with: accord engage {identity}"
+    )
+
+
+class InvalidIdentity(AccordError):
+    code, rpc, exit, http = "INVALID_IDENTITY", -32035, 65, 400
+    text = (
+        "{identity!r} cannot be a name: {reason}. Choose one of 1 to 64 of a-z, 0-9 and -, with a letter first and "
+        "no - last; hub, all, broadcast and human are reserved."
+    )
+
+
+class IdentityAlreadyRegistered(AccordError):
+    code, rpc, exit, http = "IDENTITY_ALREADY_REGISTERED", -32036, 73, 409
+    text = (
+        "{identity} is registered. Choose another name; if it is yours, come back with --resume, or take it over "
+        "with --force."
+    )
+
+
+class IdentityTakenOver(AccordError):
+    code, rpc, exit, http = "IDENTITY_TAKEN_OVER", -32037, 77, 403
+    text = (
+        "Another holds the name {identity} now, and this token is no longer good. Choose another name, and register it."
+    )
+
+
+class NotRegistered(AccordError):
+    code, rpc, exit, http = "NOT_REGISTERED", -32038, 67, 404
+    text = "{identity} is not registered{near}. Make it so with: accord register {identity}"
+
+
+class TokenMissing(AccordError):
+    code, rpc, exit, http = "TOKEN_MISSING", -32039, 77, 401
+    text = "Acting as {identity} needs its token. Put it into $ACCORD_TOKEN or {path}, or register again with --force."
+
+
+class InvalidId(AccordError):
+    code, rpc, exit, http = "INVALID_ID", -32040, 65, 400
+    text = "{id!r} is no id: ids have 1 to 64 of a-z, 0-9, - and _. Leave it out, and accord makes one."
+
+
+class RecipientNeverRegistered(AccordError):
+    code, rpc, exit, http = "RECIPIENT_NEVER_REGISTERED", -32041, 67, 404
+    text = "Never registered: {names}{near}. Nothing was sent. List who is there with: accord discover"
+
+
+class RecipientGone(AccordError):
+    code, rpc, exit, http = "RECIPIENT_GONE", -32042, 67, 410
+    text = "Unregistered: {names}. Nothing was sent. List who is there with: accord discover"
+
+
+class NoRecipients(AccordError):
+    code, rpc, exit, http = "NO_RECIPIENTS", -32043, 67, 404
+    text = "{where} has nobody else. Nothing was sent. List who is there with: accord discover"
+
+
+class TooManyRecipients(AccordError):
+    code, rpc, exit, http = "TOO_MANY_RECIPIENTS", -32044, 65, 413
+    text = "One message reaches at most {most}, and this one names {found}. Nothing was sent. Send several."
+
+
+class ChannelNotFound(AccordError):
+    code, rpc, exit, http = "CHANNEL_NOT_FOUND", -32045, 66, 404
+    text = "Nobody ever joined the channel {channel}{near}. Join it with: accord channel join {channel}"
+
+
+class EmptyMessageNotAllowed(AccordError):
+    code, rpc, exit, http = "EMPTY_MESSAGE_NOT_ALLOWED", -32046, 65, 400
+    text = "The message is empty, and nothing was sent. Write something."
+
+
+class MessageTooLarge(AccordError):
+    code, rpc, exit, http = "MESSAGE_TOO_LARGE", -32047, 65, 413
+    text = "A message holds at most {most} bytes, and this one has {found}. Nothing was sent. Send a path instead."
+
+
+class InvalidEncoding(AccordError):
+    code, rpc, exit, http = "INVALID_ENCODING", -32048, 65, 400
+    text = "{what} is not UTF-8 text (at byte {at}). Nothing was sent. Convert it first."
+
+
+class MessageNotFound(AccordError):
+    code, rpc, exit, http = "MESSAGE_NOT_FOUND", -32049, 66, 404
+    text = "No such message for {identity}: {ids}. Nothing was changed. List what is unread with: accord check --peek"
+
+
+class InboxFull(AccordError):
+    code, rpc, exit, http = "INBOX_FULL", -32050, 75, 507
+    text = "{identity} has {found} unread messages, and {most} are the limit. Nothing was sent. Try again later."
+
+
+class FileUnreadable(AccordError):
+    code, rpc, exit, http = "FILE_UNREADABLE", -32051, 66, 400
+    text = "{path} cannot be read: {reason}. Choose another file."
+
+
+class OutputClosed(AccordError):
+    code, rpc, exit, http = "OUTPUT_CLOSED", -32052, 74, 500
+    text = (
+        "Nobody reads what is printed ({reason}), and nothing was acknowledged. Run it again with somewhere to print."
+    )

@@ -1,0 +1,67 @@
+"""The rules that every message meets: who may be called what, ids, types, times, and what a body may be."""
+
+import os
+import time
+
+from accord import errors
+
+HUMAN = "human"  # the owner's inbox, always there
+ALL = "all"  # as a recipient: every registered agent but the sender
+RESERVED = frozenset(("hub", ALL, "broadcast", HUMAN))
+
+# What a message is for, in a conversation between agents; the order of a usual one.
+MESSAGE_TYPES = ("request", "progress", "query", "pushback", "complete", "release", "escalate")
+
+MAX_MESSAGE_BYTES = 1_048_576  # of a body; what fits into a commit with all that goes with it
+
+_LONGEST = 64  # of a name or an id
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_NAME_ALPHABET = _LETTERS + "0123456789-"
+_ID_ALPHABET = _NAME_ALPHABET + "_"
+
+
+def read_identity(text: str) -> str:
+    """The name as it is stored."""
+    name = text.lower()
+    if not 0 < len(name) <= _LONGEST:
+        raise errors.InvalidIdentity(identity=text[:100], reason=f"it has {len(name)} characters")
+    if name.strip(_NAME_ALPHABET):
+        raise errors.InvalidIdentity(identity=text, reason="it holds something else than letters, digits and -")
+    if name[0] not in _LETTERS or name[-1] == "-":
+        raise errors.InvalidIdentity(identity=text, reason="it starts or ends with what it may not")
+    return name
+
+
+def read_own_identity(text: str) -> str:
+    """A name that somebody may register."""
+    name = read_identity(text)
+    if name in RESERVED:
+        raise errors.InvalidIdentity(identity=text, reason="it is reserved")
+    return name
+
+
+def read_message_id(text: str) -> str:
+    id = text.lower()
+    if not 0 < len(id) <= _LONGEST or id.strip(_ID_ALPHABET):
+        raise errors.InvalidId(id=text[:100])
+    return id
+
+
+def read_body(text: str) -> str:
+    if not text.strip():
+        raise errors.EmptyMessageNotAllowed()
+    return text
+
+
+def new_message_id() -> str:
+    """A UUID of version 7: in the order of time, and random enough for any number of machines."""
+    random = os.urandom(10).hex()
+    variant = "89ab"[int(random[18], 16) % 4]
+    digits = f"{int(time.time() * 1000):012x}7{random[:3]}{variant}{random[3:18]}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def timestamp(seconds: float) -> str:
+    """An instant as ISO 8601 in UTC, to the millisecond."""
+    whole = int(seconds)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{int((seconds - whole) * 1000):03d}Z"

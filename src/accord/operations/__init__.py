@@ -1,0 +1,99 @@
+"""The one table of what accord does, and `call`, the one way to do it.
+
+An operation is a function in one of the modules here: its parameters are keyword-only, and their annotations name what
+they may be (`kinds.py`). The command line, the Python API and every door call it under one name, such as `mail.send`.
+"""
+
+import sys
+
+from accord import errors
+from accord.operations.kinds import READERS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeVar
+
+    from accord.operations.context import Context
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+AGENT = "agent"  # what agents may do too
+OPERATOR = "operator"  # what only the person who runs them may
+
+# Every operation, by the module it is in. What is not here is not exposed.
+NAMES = {
+    "agent": ("register", "unregister", "discover"),
+    "mail": ("send", "check", "ack", "sent", "thread", "search"),
+    "channel": ("join", "leave", "list"),
+    "halt": ("set", "lift", "engage", "status"),
+    "config": ("show", "trust"),
+    "home": ("init", "doctor"),
+}
+
+
+def operation(right: str = AGENT, changes: bool = False, halts: bool = False) -> "Callable[[F], F]":
+    """Mark a function as an operation: who may call it, whether it changes anything, whether a HALT stops it."""
+
+    def mark(function: "F") -> "F":
+        function.right = right  # type: ignore[attr-defined]
+        function.changes = changes  # type: ignore[attr-defined]
+        function.halts = halts  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def find(name: str) -> "Callable[..., dict[str, Any]]":
+    """The operation of that name."""
+    group, _, word = name.partition(".")
+    if word not in NAMES.get(group, ()):
+        raise errors.Usage(reason=f"There is no operation {name[:100]!r}", see="docs/reference.md")
+    module = f"accord.operations.{group}"
+    __import__(module)
+    found: Callable[..., dict[str, Any]] = getattr(sys.modules[module], word)
+    return found
+
+
+def parameters(function: "Callable[..., Any]") -> dict[str, tuple[str, bool]]:
+    """The kind of each parameter, and whether it must be given."""
+    defaults = function.__kwdefaults__ or {}
+    annotations = function.__annotations__.items()
+    return {
+        name: (kind.removesuffix(" | None"), name not in defaults)
+        for name, kind in annotations
+        if name not in ("return", "context")
+    }
+
+
+def call(context: "Context", name: str, params: "Mapping[str, object]") -> "dict[str, Any]":
+    """Do it: the parameters read, the right and the HALT looked at."""
+    function = find(name)
+    if function.right == OPERATOR and context.right != OPERATOR:  # type: ignore[attr-defined]
+        raise errors.NotPermitted(operation=name, agent=context.agent or "without the operator's token")
+    given = read(name, function, params)
+    if function.halts:  # type: ignore[attr-defined]
+        context.halt.check()
+    return function(context, **given)
+
+
+def read(name: str, function: "Callable[..., Any]", params: "Mapping[str, object]") -> dict[str, object]:
+    """The values of the parameters. What is None counts as not given."""
+    wanted = parameters(function)
+    for strange in params.keys() - wanted.keys():
+        raise errors.Usage(reason=f"{name} has no parameter {strange[:100]!r}", see="docs/reference.md")
+    given = {}
+    for word, (kind, required) in wanted.items():
+        value = params.get(word)
+        if value is not None:
+            given[word] = _value(word, kind, value)
+        elif required:
+            raise errors.Usage(reason=f"{word} is missing", see="docs/reference.md")
+    return given
+
+
+def _value(word: str, kind: str, value: object) -> object:
+    try:
+        return READERS[kind](value)
+    except ValueError as error:
+        raise errors.Usage(reason=f"{word} {error}", see="docs/reference.md") from None

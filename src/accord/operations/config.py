@@ -1,0 +1,38 @@
+"""The settings, and which projects may set what."""
+
+import os
+
+from accord import errors
+from accord.operations import OPERATOR, operation
+from accord.settings import FILE, SETTINGS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.operations.context import Context
+    from accord.operations.kinds import Path
+
+
+@operation()
+def show(context: "Context") -> "dict[str, Any]":
+    """Show every setting, its value, and where that comes from."""
+    found = {name: context.settings.find(name) for name in SETTINGS}
+    settings = [
+        {"name": name, "value": value, "source": source, "help": SETTINGS[name].help}
+        for name, (value, source) in found.items()
+    ]
+    return {"home": context.home.path, "settings": settings}
+
+
+@operation(right=OPERATOR, changes=True)
+def trust(context: "Context", *, path: "Path") -> "dict[str, Any]":
+    """Let a project's accord.yml, as it is now, choose an engine and what else needs trust."""
+    from accord.settings.files import trust
+
+    path = os.path.abspath(os.path.join(context.cwd, path))
+    if os.path.isdir(path):
+        path = f"{path}/{FILE}"
+    if not os.path.isfile(path):
+        raise errors.FileUnreadable(path=path, reason="there is no such file")
+    return {"path": path, "settings": trust(path, context.home.path)}

@@ -1,0 +1,136 @@
+"""What a parameter may be: a reader for each name used in the operations' annotations.
+
+The annotations are strings, so that no operation needs `typing` to be called; type checkers take them from below.
+"""
+
+from accord import errors, model
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Identity = str
+    OwnIdentity = str
+    Recipients = list[str]
+    Identities = list[str]
+    Channel = str
+    Body = str
+    MessageId = str
+    MessageIds = list[str]
+    MessageType = str
+    Conversation = str
+    Count = int
+    Seconds = float
+    Flag = bool
+    Text = str
+    Path = str
+
+_MOST = 1_000_000_000
+
+
+def _identities(value: object) -> list[str]:
+    return [model.read_identity(_text(one)) for one in _list(value)]
+
+
+def _own_identity(value: object) -> str:
+    return model.read_own_identity(_text(value))
+
+
+def _message_ids(value: object) -> list[str]:
+    return [model.read_message_id(_text(one)) for one in _list(value)]
+
+
+def _message_type(value: object) -> str:
+    text = _text(value).lower()
+    if text not in model.MESSAGE_TYPES:
+        raise ValueError(f"is not one of {', '.join(model.MESSAGE_TYPES)}")
+    return text
+
+
+def _conversation(value: object) -> str:
+    text = _text(value)
+    if not 0 < len(text) <= 100 or not text.isprintable():
+        raise ValueError("is not 1 to 100 printable characters")
+    return text
+
+
+def _count(value: object) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _MOST:
+        raise ValueError("is not a whole number of 1 or more")
+    return value
+
+
+def _seconds(value: object) -> float:
+    try:
+        seconds = float(value) if isinstance(value, str | int | float) else -1.0
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= _MOST:
+        raise ValueError("is not a number of seconds")
+    return seconds
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("is neither true nor false")
+    return value
+
+
+def _list(value: object) -> "list[object]":
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list) or not value:
+        raise ValueError("is not a list with something in it")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("is not text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise errors.InvalidEncoding(what="A parameter", at=error.start) from None
+    return value
+
+
+def _path(value: object) -> str:
+    text = _text(value)
+    if not text or "\0" in text:
+        raise ValueError("is no path")
+    return text
+
+
+def _identity(value: object) -> str:
+    return model.read_identity(_text(value))
+
+
+def _body(value: object) -> str:
+    return model.read_body(_text(value))
+
+
+def _message_id(value: object) -> str:
+    return model.read_message_id(_text(value))
+
+
+# Each gives the value, or an error: an AccordError, or a ValueError that says what it is not.
+READERS: "dict[str, Callable[[Any], object]]" = {
+    "Identity": _identity,
+    "OwnIdentity": _own_identity,
+    "Recipients": _identities,
+    "Identities": _identities,
+    "Channel": _identity,
+    "Body": _body,
+    "MessageId": _message_id,
+    "MessageIds": _message_ids,
+    "MessageType": _message_type,
+    "Conversation": _conversation,
+    "Count": _count,
+    "Seconds": _seconds,
+    "Flag": _flag,
+    "Text": _text,
+    "Path": _path,
+}

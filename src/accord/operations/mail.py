@@ -1,0 +1,122 @@
+"""Messages between agents and their people."""
+
+import time
+
+from accord import errors
+from accord.model import new_message_id
+from accord.operations import operation
+from accord.services import mail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.operations.context import Context
+    from accord.operations.kinds import (
+        Body,
+        Channel,
+        Conversation,
+        Count,
+        Flag,
+        Identity,
+        MessageId,
+        MessageIds,
+        MessageType,
+        Recipients,
+        Seconds,
+        Text,
+    )
+
+
+@operation(changes=True, halts=True)
+def send(
+    context: "Context",
+    *,
+    sender: "Identity",
+    message: "Body",
+    to: "Recipients | None" = None,
+    channel: "Channel | None" = None,
+    id: "MessageId | None" = None,
+    reply_to: "MessageId | None" = None,
+    conversation: "Conversation | None" = None,
+    type: "MessageType | None" = None,
+) -> "dict[str, Any]":
+    """Send a message to one or several agents, to `all`, or to a channel."""
+    if not to and not channel:
+        raise errors.Usage(reason="A message needs --to or --channel", see="accord send --help")
+    size = len(message.encode())
+    most = context.settings["message_limit"]
+    if size > most:
+        raise errors.MessageTooLarge(most=most, found=size)
+    draft = mail.Draft(
+        id=id or new_message_id(),
+        body=message,
+        at=context.now(),
+        to=to or (),
+        channel=channel or "",
+        reply_to=reply_to or "",
+        conversation=conversation or "",
+        type=type or "",
+    )
+    reached = mail.send(context.store, context.actor(sender), draft, context.settings["inbox_limit"])
+    return {
+        "message_id": draft.id,
+        "durability": context.store.durability,
+        "to": [{"identity": name, "state": mail.QUEUED} for name in reached],
+    }
+
+
+@operation()
+def check(
+    context: "Context", *, identity: "Identity", limit: "Count" = 100, peek: "Flag" = False, wait: "Seconds" = 0
+) -> "dict[str, Any]":
+    """Read the oldest unread messages; they stay unread until they are acknowledged."""
+    if not peek:
+        context.halt.check()
+    context.check_reader(identity)
+    found = mail.unread(context.store, identity, min(limit, 1000))
+    if wait and not found["messages"]:
+        found = _wait(context, identity, limit, wait)
+    return {"identity": identity, "listener": None, **found, "message_count": len(found["messages"])}
+
+
+@operation(changes=True)
+def ack(context: "Context", *, identity: "Identity", ids: "MessageIds") -> "dict[str, Any]":
+    """Acknowledge messages, exactly those named."""
+    mail.acknowledge(context.store, context.actor(identity), ids, context.now())
+    return {"identity": identity, "acknowledged": ids}
+
+
+@operation()
+def sent(context: "Context", *, sender: "Identity", limit: "Count" = 100) -> "dict[str, Any]":
+    """Show what somebody sent, newest first, and how far it got with each recipient."""
+    return {"identity": sender, "messages": mail.sent(context.store, sender, min(limit, 1000))}
+
+
+@operation()
+def thread(context: "Context", *, id: "Conversation", limit: "Count" = 100) -> "dict[str, Any]":
+    """Show a conversation, named by its id or by that of one of its messages."""
+    return {"conversation": id, "messages": mail.thread(context.store, id, min(limit, 1000))}
+
+
+@operation()
+def search(context: "Context", *, query: "Text", limit: "Count" = 20) -> "dict[str, Any]":
+    """Find messages by their words."""
+    from accord.services.search import search as find
+
+    return {"query": query, "messages": find(context.store, f"{context.home.path}/cache", query, min(limit, 1000))}
+
+
+def _wait(context: "Context", identity: str, limit: int, wait_s: float) -> "dict[str, Any]":
+    """Look again each time the inbox changes, until there is something or the time is over."""
+    deadline = time.monotonic() + wait_s
+    store = context.store
+    with store.snapshot() as snapshot:
+        revision = snapshot.revision
+    with store.watch([f"mail/{identity}"], revision) as watch:
+        while True:
+            found = mail.unread(store, identity, min(limit, 1000))
+            left_s = deadline - time.monotonic()
+            if found["messages"] or left_s <= 0:
+                return found
+            watch.next(left_s)

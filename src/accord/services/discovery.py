@@ -1,0 +1,29 @@
+"""Everybody who is there, as of one revision."""
+
+from accord.model import HUMAN
+from accord.services import agents, mail
+from accord.store.transaction import Transaction, transact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.store.protocols import Store
+
+
+def everybody(store: "Store") -> "dict[str, Any]":
+    def work(tx: Transaction) -> "dict[str, Any]":
+        identities = [_shown(tx, HUMAN, None)]
+        identities += [_shown(tx, name, record["registered_at"]) for name, record in agents.present(tx)]
+        return {"revision": tx.revision, "identities": identities}
+
+    return transact(store, work)
+
+
+def _shown(tx: Transaction, name: str, registered_at: str | None) -> "dict[str, Any]":
+    return {
+        "identity": name,
+        "listener": None,
+        "last_seen": mail.last_seen(tx, name) or registered_at,
+        "pending": mail.pending(tx, name),
+    }

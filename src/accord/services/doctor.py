@@ -1,0 +1,82 @@
+"""Looking whether all is well with a home: each check by itself, so that one failure hides no other."""
+
+import os
+import stat
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from accord import __version__, errors
+from accord.home import Home
+from accord.services import discovery
+from accord.services.halt import Halt
+from accord.settings import SETTINGS, Settings
+from accord.store.protocols import Store
+
+LEAST_FREE_MIB = 100
+
+
+def examine(home: Home, settings: Settings, halt: Halt, open_store: Callable[[], Store]) -> list[dict[str, Any]]:
+    """What was looked at, whether it is well, and what was found."""
+    checks = {
+        "versions": _versions,
+        "settings": lambda: _settings(settings),
+        "home": lambda: _home(home.path),
+        "free space": lambda: _free_space(home.path),
+        "store": lambda: _store(open_store()),
+        "agents": lambda: _agents(open_store()),
+        "halt": lambda: _halt(halt),
+    }
+    return [{"check": name, **_look(look)} for name, look in checks.items()]
+
+
+def _look(look: Callable[[], str]) -> dict[str, Any]:
+    try:
+        return {"ok": True, "found": look()}
+    except errors.AccordError as error:
+        return {"ok": False, "found": str(error), "error_code": error.code}
+
+
+def _versions() -> str:
+    import apsw
+
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    return f"accord {__version__}, Python {python}, SQLite {apsw.sqlite_lib_version()}"
+
+
+def _settings(settings: Settings) -> str:
+    sources = {source for _, source in (settings.find(name) for name in SETTINGS)}
+    return f"from {', '.join(sorted(sources))}"
+
+
+def _home(path: str) -> str:
+    mode = stat.S_IMODE(os.stat(path).st_mode) if os.path.isdir(path) else 0o700
+    if mode & 0o077:
+        reason = f"others may look into it (mode {mode:o}; it should be 700)"
+        raise errors.DataDirError(path=path, errno=0, reason=reason)
+    return path
+
+
+def _free_space(path: str) -> str:
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    disk = os.statvfs(path)
+    free_mib = disk.f_bavail * disk.f_frsize >> 20
+    if free_mib < LEAST_FREE_MIB:
+        raise errors.StorageFull(path=path)
+    return f"{free_mib} MiB"
+
+
+def _store(store: Store) -> str:
+    with store.snapshot() as snapshot:
+        return f"revision {snapshot.epoch}.{snapshot.revision}; what is sent survives: {store.durability}"
+
+
+def _halt(halt: Halt) -> str:
+    halt.check()
+    return "nothing is halted"
+
+
+def _agents(store: Store) -> str:
+    found = discovery.everybody(store)["identities"]
+    return f"{len(found) - 1} registered, {sum(one['pending'] for one in found)} messages unread"

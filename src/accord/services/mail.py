@@ -1,0 +1,259 @@
+"""Messages: sending, reading, acknowledging.
+
+messages/ID         the message, once, with the number it has in each recipient's inbox
+mail/NAME           an inbox: numbered ids, never changed and never removed
+cursor              how far each inbox was acknowledged
+sent/NAME           what somebody sent, numbered ids
+thread/...          the messages of a conversation, numbered ids
+answered/NAME       what somebody answered, by the id that was answered, and with what
+"""
+
+from accord import errors, jsontext
+from accord.model import ALL, HUMAN
+from accord.services import agents, cursors
+from accord.store.contract import MAX_WRITES, number_id
+from accord.store.transaction import transact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from accord.services.agents import Actor
+    from accord.store.contract import Number, Template
+    from accord.store.protocols import Store
+    from accord.store.transaction import Transaction
+
+MESSAGES = "messages"
+MOST_RECIPIENTS = MAX_WRITES - 4  # the message, what was sent, the conversation, what was answered
+
+# Delivery states, in their order.
+QUEUED, SEEN, ANSWERED = "queued", "seen", "answered"
+
+
+class Draft:
+    """A message that is about to be sent."""
+
+    def __init__(
+        self,
+        id: str,
+        body: str,
+        at: str,
+        to: "Sequence[str]" = (),
+        channel: str = "",
+        reply_to: str = "",
+        conversation: str = "",
+        type: str = "",
+    ) -> None:
+        self.id = id
+        self.body = body
+        self.at = at
+        self.to = to  # names; `all` is everybody
+        self.channel = channel  # whose members get it too
+        self.reply_to = reply_to
+        self.conversation = conversation
+        self.type = type
+
+
+def send(store: "Store", actor: "Actor", draft: Draft, inbox_limit: int) -> list[str]:
+    """Put a message into the inboxes of all its recipients, or of none; their names."""
+
+    def work(tx: "Transaction") -> list[str]:
+        agents.check_may_act(tx, actor)
+        before = find(tx, draft.id)
+        if before is not None:
+            return _sent_before(before, actor, draft)
+        to = _recipients(tx, actor.name, draft)
+        conversation = _conversation(tx, draft)
+        for name in to:
+            _check_room(tx, name, inbox_limit)
+        pointer = draft.id.encode()
+        places = {name: tx.append(f"mail/{name}", pointer) for name in to}
+        tx.append(f"sent/{actor.name}", pointer)
+        sequence = tx.append(thread_of(conversation), pointer) if conversation else None
+        tx.put(MESSAGES, draft.id, _encode(actor.name, draft, conversation, places, sequence))
+        if draft.reply_to:
+            tx.put(f"answered/{actor.name}", draft.reply_to, pointer)
+        return to
+
+    return transact(store, work)
+
+
+def unread(store: "Store", name: str, limit: int) -> "dict[str, Any]":
+    """The oldest messages that are not acknowledged, how many more there are, and at which revision that was so."""
+
+    def work(tx: "Transaction") -> "dict[str, Any]":
+        cursor = cursors.read(tx, name)
+        inbox = f"mail/{name}"
+        found: list[dict[str, Any]] = []
+        after = number_id(cursor.upto) if cursor.upto else ""
+        while len(found) < limit and (page := tx.list(inbox, after, limit)):
+            ids = [item.value.decode() for item in page if not cursor.has(int(item.id))]
+            found += [shown(tx, id) for id in ids[: limit - len(found)]]
+            after = page[-1].id
+        return {"messages": found, "remaining": tx.head(inbox).last - cursor.count - len(found)}
+
+    return transact(store, work)
+
+
+def acknowledge(store: "Store", actor: "Actor", ids: "Sequence[str]", at: str) -> None:
+    """Acknowledge exactly these."""
+
+    def work(tx: "Transaction") -> None:
+        if actor.name != HUMAN:
+            agents.check_token(tx, actor)
+        records = {id: find(tx, id, check=False) for id in ids}
+        strange = [id for id, record in records.items() if record is None or actor.name not in record["to"]]
+        if strange:
+            raise errors.MessageNotFound(identity=actor.name, ids=", ".join(strange))
+        cursor = cursors.read(tx, actor.name)
+        if cursor.add([record["to"][actor.name] for record in records.values() if record]):
+            cursor.at = at
+            cursors.write(tx, actor.name, cursor)
+
+    transact(store, work)
+
+
+def sent(store: "Store", name: str, limit: int) -> "list[dict[str, Any]]":
+    """What somebody sent, newest first, with the state at each recipient."""
+
+    def work(tx: "Transaction") -> "list[dict[str, Any]]":
+        known: dict[str, cursors.Cursor] = {}
+        return [
+            {**shown(tx, id), "states": _states(tx, id, known)}
+            for id in [item.value.decode() for item in tx.list(f"sent/{name}", limit=limit, reverse=True)]
+        ]
+
+    return transact(store, work)
+
+
+def thread(store: "Store", id: str, limit: int) -> "list[dict[str, Any]]":
+    """The newest messages of a conversation, named by its id or by that of one of its messages; oldest first."""
+
+    def work(tx: "Transaction") -> "list[dict[str, Any]]":
+        message = find(tx, id)
+        conversation = message["conversation"] or id if message else id
+        pointers = tx.list(thread_of(conversation), limit=limit, reverse=True)
+        ids = [item.value.decode() for item in reversed(pointers)]
+        # A conversation that a reply started bears the id of the message that was answered first.
+        if len(ids) < limit and conversation not in ids and find(tx, conversation) is not None:
+            ids.insert(0, conversation)
+        if not ids:
+            raise errors.MessageNotFound(identity="anybody", ids=id)
+        return [shown(tx, id) for id in ids]
+
+    return transact(store, work)
+
+
+def pending(tx: "Transaction", name: str) -> int:
+    """How many messages are not acknowledged."""
+    return tx.head(f"mail/{name}").last - cursors.read(tx, name).count
+
+
+def last_seen(tx: "Transaction", name: str) -> "str | None":
+    """When somebody last acknowledged or sent anything."""
+    last_sent = tx.list(f"sent/{name}", limit=1, reverse=True)
+    moments = [cursors.read(tx, name).at, *[shown(tx, item.value.decode())["timestamp"] for item in last_sent]]
+    return max(moments) or None
+
+
+def find(tx: "Transaction", id: str, check: bool = True) -> "dict[str, Any] | None":
+    """The message as it is stored; one that is there never changes."""
+    item = tx.get(MESSAGES, id, check=check)
+    return None if item is None else jsontext.loads(item.value)  # type: ignore[return-value]
+
+
+def shown(tx: "Transaction", id: str) -> "dict[str, Any]":
+    """A message as it is given out."""
+    record = find(tx, id, check=False)
+    if record is None:
+        raise errors.StoreDamaged(path=f"{MESSAGES}/{id}", reason="an inbox names it, and it is not there")
+    return {"message_id": id, **record, "to": list(record["to"])}
+
+
+def thread_of(conversation: str) -> str:
+    from accord.store import names
+
+    return "/".join(names.to_key("thread", conversation))
+
+
+def _recipients(tx: "Transaction", sender: str, draft: Draft) -> list[str]:
+    """Who gets it, each once; an error names everybody who cannot."""
+    wanted = [name for name in draft.to if name != ALL]
+    if ALL in draft.to:
+        wanted += [name for name, _ in agents.present(tx) if name != sender]
+    if draft.channel:
+        from accord.services import channels
+
+        wanted += [name for name in channels.members(tx, draft.channel) if name != sender]
+    to = list(dict.fromkeys(wanted))
+    if not to:
+        raise errors.NoRecipients(where=f"The channel {draft.channel}" if draft.channel else "This home")
+    if len(to) > MOST_RECIPIENTS:
+        raise errors.TooManyRecipients(most=MOST_RECIPIENTS, found=len(to))
+    records = {name: agents.find(tx, name) for name in to if name != HUMAN}
+    unknown = [name for name, record in records.items() if record is None]
+    if unknown:
+        raise errors.RecipientNeverRegistered(names=", ".join(unknown), near=agents.near(tx, unknown))
+    gone = [name for name, record in records.items() if record and record["gone"]]
+    if gone:
+        raise errors.RecipientGone(names=", ".join(gone))
+    return to
+
+
+def _conversation(tx: "Transaction", draft: Draft) -> str:
+    """The one that is named, or that of the message answered; an answer to a message without starts one."""
+    if not draft.reply_to:
+        return draft.conversation
+    answered = find(tx, draft.reply_to)
+    if answered is None:
+        raise errors.MessageNotFound(identity="an answer", ids=draft.reply_to)
+    return draft.conversation or answered["conversation"] or draft.reply_to
+
+
+def _check_room(tx: "Transaction", name: str, inbox_limit: int) -> None:
+    """A soft limit: looked at without a check, or every acknowledgement would disturb every sender."""
+    unread = tx.head(f"mail/{name}", check=False).last - cursors.read(tx, name, check=False).count
+    if unread >= inbox_limit:
+        raise errors.InboxFull(identity=name, found=unread, most=inbox_limit)
+
+
+def _sent_before(record: "dict[str, Any]", actor: "Actor", draft: Draft) -> list[str]:
+    same = (actor.name, draft.body, draft.reply_to or None, draft.type or None, draft.channel or None)
+    if same != (record["from"], record["message"], record["reply_to"], record["type"], record["channel"]):
+        raise errors.IdReused(key=draft.id)
+    return list(record["to"])
+
+
+def _encode(
+    sender: str, draft: Draft, conversation: str, places: "dict[str, Number]", sequence: "Number | None"
+) -> "Template":
+    """The message as JSON, in pieces around the numbers that the commit will give."""
+    record = {
+        "from": sender,
+        "timestamp": draft.at,
+        "message": draft.body,
+        "conversation": conversation or None,
+        "type": draft.type or None,
+        "reply_to": draft.reply_to or None,
+        "channel": draft.channel or None,
+        "verified": "local",
+    }
+    pieces: list[bytes | Number] = [jsontext.dumps(record)[:-1].encode() + b',"to":{']
+    for comma, (name, number) in zip([b"", *[b","] * len(places)], places.items(), strict=False):
+        pieces += [comma + f'"{name}":'.encode(), number]
+    pieces += [b'},"sequence":', sequence if sequence is not None else b"null", b"}"]
+    return tuple(pieces)
+
+
+def _states(tx: "Transaction", id: str, known: "dict[str, cursors.Cursor]") -> "list[dict[str, str]]":
+    record = find(tx, id)
+    states = []
+    for name, number in (record or {"to": {}})["to"].items():
+        if name not in known:
+            known[name] = cursors.read(tx, name)
+        state = SEEN if known[name].has(number) else QUEUED
+        if tx.get(f"answered/{name}", id):
+            state = ANSWERED
+        states.append({"identity": name, "state": state})
+    return states

@@ -1,0 +1,128 @@
+"""Finding messages by their words: an index in the cache, derived from the store and caught up by whoever searches.
+
+Sending writes nothing for it, and it is the same on every engine. Removing the file costs the next search the time to
+read all messages again.
+"""
+
+import os
+
+import apsw
+
+from accord import errors, jsontext
+from accord.services import mail
+from accord.store.contract import MAX_PAGE
+from accord.store.local import folder
+from accord.store.transaction import transact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from accord.store.contract import Item
+    from accord.store.protocols import Store
+
+_FORMAT = 1
+_BUSY_MS = 10_000
+_SCHEMA = f"""
+create table if not exists place(one integer primary key check (one = 1), epoch text, revision integer);
+create table if not exists known(number integer primary key, id text unique);
+create virtual table if not exists words using fts5(sender, body, content='', tokenize='unicode61');
+pragma user_version = {_FORMAT};
+"""
+
+
+def search(store: "Store", cache: str, query: str, limit: int) -> "list[dict[str, Any]]":
+    """The messages with all these words, the best first; the last word may be the start of one."""
+    terms = _terms(query)
+    if not terms:
+        return []
+    index = _Index(cache)
+    try:
+        index.catch_up(store)
+        ids = index.find(terms, limit)
+    finally:
+        index.close()
+    return transact(store, lambda tx: [mail.shown(tx, id) for id in ids])
+
+
+def _terms(query: str) -> str:
+    """The words as FTS5 has them: each in quotes, so that none is an operator of its language."""
+    words = [f'"{word}"' for word in query.replace('"', " ").replace("\0", " ").split()]
+    return " ".join(words) + "*" if words else ""
+
+
+class _Index:
+    def __init__(self, cache: str) -> None:
+        folder.make_folder(cache)
+        self._path = f"{cache}/search.db"
+        os.close(folder.open_private(self._path))
+        try:
+            self._open()
+        except apsw.Error:
+            # It can be made anew at any time.
+            for leftover in (self._path, f"{self._path}-wal", f"{self._path}-shm"):
+                folder.unlink_if_there(leftover)
+            os.close(folder.open_private(self._path))
+            self._open()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def catch_up(self, store: "Store") -> None:
+        """Take in what was sent since somebody last did."""
+        try:
+            with self._db:
+                self._db.execute("insert or ignore into place values (1, '', 0)")  # the write lock, from here on
+                epoch, revision = self._db.execute("select epoch, revision from place").get
+                if not epoch or not self._follow(store, epoch, revision):
+                    self._read_all(store)
+        except apsw.Error as error:
+            raise errors.StorageFailing(path=self._path, reason=str(error)) from None
+
+    def find(self, terms: str, limit: int) -> list[str]:
+        sql = "select id from words join known on number = words.rowid where words match ? order by rank limit ?"
+        try:
+            return [str(row[0]) for row in self._db.execute(sql, (terms, limit))]
+        except apsw.Error as error:
+            raise errors.StorageFailing(path=self._path, reason=str(error)) from None
+
+    def _open(self) -> None:
+        self._db = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE)
+        self._db.set_busy_timeout(_BUSY_MS)
+        if self._db.execute("pragma user_version").get != _FORMAT:
+            self._db.execute("pragma journal_mode = wal")
+            self._db.execute(_SCHEMA)
+        self._db.execute("pragma synchronous = normal")
+
+    def _follow(self, store: "Store", epoch: str, revision: int) -> bool:
+        """Take in the changes since a revision; False when they are no longer kept."""
+        try:
+            with store.watch([mail.MESSAGES], revision, epoch) as watch, store.snapshot() as snapshot:
+                while watch.revision < snapshot.revision and (change := watch.next(0)) is not None:
+                    self._add(item for key in change.keys if (item := snapshot.get(*key)) is not None)
+                self._stand_at(epoch, watch.revision)
+        except errors.HistoryGone:
+            return False
+        return True
+
+    def _read_all(self, store: "Store") -> None:
+        self._db.execute("insert into words(words) values ('delete-all')")
+        self._db.execute("delete from known")
+        with store.snapshot() as snapshot:
+            after = ""
+            while page := snapshot.list(mail.MESSAGES, after, MAX_PAGE):
+                self._add(page)
+                after = page[-1].id
+            self._stand_at(snapshot.epoch, snapshot.revision)
+
+    def _add(self, items: "Iterable[Item]") -> None:
+        for item in items:
+            record: Any = jsontext.loads(item.value)
+            self._db.execute("insert or ignore into known(id) values (?)", (item.id,))
+            if self._db.changes():
+                row = (self._db.last_insert_rowid(), record["from"], record["message"])
+                self._db.execute("insert into words(rowid, sender, body) values (?, ?, ?)", row)
+
+    def _stand_at(self, epoch: str, revision: int) -> None:
+        self._db.execute("update place set epoch = ?, revision = ?", (epoch, revision))

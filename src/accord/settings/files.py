@@ -1,0 +1,113 @@
+"""Reading `accord.yml`, once for each change of it, and which ones their owner trusts."""
+
+import os
+from hashlib import blake2b
+
+from accord import errors, jsontext
+from accord.settings import SETTINGS, read_cache
+from accord.store.local import folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MOST_BYTES = 1 << 20
+
+# Files whose names start so are of the kind that is being written.
+_CACHE = "cache/settings.json"
+_TRUSTED = "operator/trusted.json"
+
+
+def values_of(path: str, home: str) -> tuple[dict[str, object], str]:
+    """What a file sets, and the digest of its text."""
+    stamp = _stamp(path)
+    cached = read_cache(f"{home}/{_CACHE}").get(path)
+    if isinstance(cached, dict) and cached.get("stamp") == stamp and cached.get("known") == sorted(SETTINGS):
+        return cached["values"], cached["digest"]
+    text = _read_text(path)
+    values = _parse(path, text)
+    digest = blake2b(text, digest_size=32).hexdigest()
+    _remember(home, _CACHE, path, {"stamp": stamp, "known": sorted(SETTINGS), "values": values, "digest": digest})
+    return values, digest
+
+
+def is_trusted(path: str, digest: str, home: str) -> bool:
+    return read_cache(f"{home}/{_TRUSTED}").get(path) == digest
+
+
+def trust(path: str, home: str) -> list[str]:
+    """Let a project's file, as it is now, set what needs trust; the names of what it sets."""
+    values, digest = values_of(path, home)
+    folder.make_folder(home)
+    _remember(home, _TRUSTED, path, digest, must=True)
+    return sorted(values)
+
+
+def _stamp(path: str) -> str:
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise errors.InvalidConfig(path=path, reason=f"it cannot be read ({error.strerror})") from None
+    return f"{found.st_mtime_ns} {found.st_size} {found.st_ino} {found.st_dev}"
+
+
+def _read_text(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            text = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise errors.InvalidConfig(path=path, reason=f"it cannot be read ({error.strerror})") from None
+    if len(text) > MOST_BYTES:
+        raise errors.InvalidConfig(path=path, reason=f"it has more than {MOST_BYTES} bytes")
+    return text
+
+
+def _parse(path: str, text: bytes) -> dict[str, object]:
+    import yaml
+
+    try:
+        found: Any = yaml.safe_load(text)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise errors.InvalidConfig(path=path, reason=f"it is not YAML ({str(error).splitlines()[0]})") from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise errors.InvalidConfig(path=path, reason="it does not consist of settings, NAME: VALUE")
+    return {_name(path, name): _value(path, name, value) for name, value in found.items()}
+
+
+def _name(path: str, name: object) -> str:
+    if name not in SETTINGS:
+        from difflib import get_close_matches
+
+        near = get_close_matches(str(name), SETTINGS)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(SETTINGS)}"
+        raise errors.InvalidConfig(path=path, reason=f"it sets {str(name)[:100]!r}, which is no setting; {hint}")
+    return str(name)
+
+
+def _value(path: str, name: str, value: object) -> object:
+    try:
+        return SETTINGS[name].read(value)
+    except ValueError as error:
+        raise errors.InvalidConfig(path=path, reason=f"{name} should be {error}") from None
+
+
+def _remember(home: str, file: str, key: str, value: object, must: bool = False) -> None:
+    """Put one entry into a file of entries. A cache that cannot be written costs time, and nothing else."""
+    path = f"{home}/{file}"
+    try:
+        if not os.path.isdir(home):
+            return  # reading a setting makes no home
+        folder.make_folder(os.path.dirname(path))
+        text = jsontext.dumps({**read_cache(path), key: value})
+        mine = f"{path}.{os.getpid()}"
+        fd = folder.open_private(mine, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        try:
+            os.write(fd, text.encode())
+        finally:
+            os.close(fd)
+        os.rename(mine, path)
+    except (OSError, errors.AccordError) as error:
+        if must:
+            raise errors.DataDirError(path=path, errno=getattr(error, "errno", 0), reason=str(error)) from None
