@@ -43,6 +43,7 @@ class Context:
         if self._store is None:
             self.home.make()
             self._store = open_store(str(self.settings["engine"]) or f"sqlite:{self.home.path}/store.db")
+            self._store.patience_s = self.settings["lock_timeout_s"]
         return self._store
 
     def close(self) -> None:

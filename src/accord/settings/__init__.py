@@ -47,6 +47,9 @@ SETTINGS = {
         "", "where everything is stored, as ENGINE:PLACE; empty: sqlite in the home", _engine, trust=True
     ),
     "message_limit": Setting(MAX_MESSAGE_BYTES, "bytes that one message may have", _whole(1, MAX_MESSAGE_BYTES)),
+    "lock_timeout_s": Setting(
+        30, "seconds that a command waits for others who change the same things", _whole(1, 3600)
+    ),
     "inbox_limit": Setting(100_000, "unread messages after which an inbox takes no more", _whole(1, 1_000_000_000)),
 }
 

@@ -80,6 +80,8 @@ class Ledger(Protocol):
 class Store(Ledger, Protocol):
     """An engine, opened. Threads may share it; a process that forks may not use it in the child."""
 
+    patience_s: float  # how long a transaction may wait for others, unless it says otherwise
+
     @property
     def durability(self) -> str:
         """What a commit survives: "power" (a power cut), "process" (kill -9) or "none"."""

@@ -5,6 +5,7 @@ from os import urandom
 
 from accord import errors, jsontext
 from accord.store.contract import (
+    LOCK_WAIT_S,
     Append,
     CollectionIs,
     Conflict,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 REQUESTS = "requests"
 REQUEST_KEPT_S = 7 * 24 * 3600.0
-TIMEOUT_S = 30.0
 
 _FIRST_PAUSE_S = 0.001
 _LONGEST_PAUSE_S = 0.1
@@ -157,7 +157,7 @@ def transact(
     work: "Callable[[Transaction], T]",
     key: str | None = None,
     params: bytes = b"",
-    timeout_s: float = TIMEOUT_S,
+    timeout_s: float | None = None,
 ) -> "T":
     """Run `work` and commit what it wrote, all or nothing, as if it had run alone.
 
@@ -167,6 +167,8 @@ def transact(
     """
     request = None if key is None else Request(key, params)
     exclusive: Callable[[float], Batch] | None = getattr(store, "exclusive", None)
+    if timeout_s is None:
+        timeout_s = getattr(store, "patience_s", LOCK_WAIT_S)
     deadline = time.monotonic() + timeout_s
     unknown: errors.OutcomeUnknown | None = None  # of a try before, which nothing has told since
     tries = 0

@@ -61,6 +61,7 @@ class Memory:
     """An optimistic engine: snapshots hold no lock, and `exclusive` does not exist."""
 
     durability = "none"
+    patience_s = LOCK_WAIT_S
 
     def __init__(self, data: _Data, name: str) -> None:
         self._data = data

@@ -1,5 +1,7 @@
 """What wrappers have in common: they hand on what they do not change."""
 
+from accord.store.contract import LOCK_WAIT_S
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,6 +28,8 @@ class AroundLedger:
 
 class AroundStore(AroundLedger):
     _ledger: "Store"
+
+    patience_s = LOCK_WAIT_S
 
     @property
     def durability(self) -> str:

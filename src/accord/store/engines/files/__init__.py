@@ -38,6 +38,7 @@ def open_store(place: str) -> "Store":
 
 class Files:
     durability = "power"
+    patience_s = LOCK_WAIT_S
 
     def __init__(self, place: str, lock_kind: str = "") -> None:
         path = os.path.abspath(os.path.expanduser(place))

@@ -33,6 +33,7 @@ def open_store(place: str) -> "Store":
 
 class Sqlite:
     durability = "power"
+    patience_s = LOCK_WAIT_S
 
     def __init__(self, place: str) -> None:
         place = os.path.abspath(os.path.expanduser(place))
