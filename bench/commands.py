@@ -109,7 +109,6 @@ def _message(n: int, at: str) -> bytes:
     record = {
         "from": "alice",
         "timestamp": at,
-        "message": f"{WORDS[n % 10]} {WORDS[n // 10 % 10]} {n}",
         "conversation": None,
         "type": None,
         "reply_to": None,
@@ -118,7 +117,7 @@ def _message(n: int, at: str) -> bytes:
         "to": {"bob": n},
         "sequence": None,
     }
-    return jsontext.dumps(record).encode()
+    return f"{jsontext.dumps(record)}\n{WORDS[n % 10]} {WORDS[n // 10 % 10]} {n}".encode()
 
 
 def _run_ms(command: list[str], environment: dict[str, str]) -> float:

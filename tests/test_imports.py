@@ -27,6 +27,7 @@ LAYERS = [
     {"hub"},
     {"doors"},
     {"cli"},
+    {"__main__"},
 ]
 HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "open", "open_async"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> object:
     """What programs use is loaded when they use it."""
     if name not in __all__:

@@ -48,27 +48,34 @@ def main() -> None:
 
 
 def show(home: str) -> None:
-    with api.open(home) as lead:
-        lead.agent.register(identity="lead")
-        workers = {name: start(home, name) for name in WORKERS}
-        wait_until(lambda: {found["identity"] for found in lead.agent.discover()["identities"]} >= set(WORKERS))
-        print("lead, ann and ben are registered; ann and ben are processes of their own.\n")
-        sent = {}
-        for number, task in enumerate(TASKS):
-            name = WORKERS[number % len(WORKERS)]
-            sent[lead.mail.send(sender="lead", to=name, message=task, type="request")["message_id"]] = (name, task)
-        print(f"lead sends {len(TASKS)} tasks, in turn to ann and ben, and waits for the answers.")
-        answers = collect(lead, 2)
-        workers["ann"].send_signal(signal.SIGKILL)
-        workers["ann"].wait()
-        print("ann is killed with kill -9 in the middle of her work.")
-        workers["ann"] = start(home, "ann")
-        print("ann comes back, and finds what she had not acknowledged waiting for her.\n")
-        answers += collect(lead, len(TASKS) - len(answers))
+    workers: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        with api.open(home) as lead:
+            talk(home, lead, workers)
+    finally:
         for worker in workers.values():
-            worker.terminate()
+            worker.kill()
             worker.wait()
-        report(sent, answers)
+
+
+def talk(home: str, lead: Accord, workers: "dict[str, subprocess.Popen[bytes]]") -> None:
+    lead.agent.register(identity="lead")
+    workers |= {name: start(home, name) for name in WORKERS}
+    wait_until(lambda: {found["identity"] for found in lead.agent.discover()["identities"]} >= set(WORKERS))
+    print("lead, ann and ben are registered; ann and ben are processes of their own.\n")
+    sent = {}
+    for number, task in enumerate(TASKS):
+        name = WORKERS[number % len(WORKERS)]
+        sent[lead.mail.send(sender="lead", to=name, message=task, type="request")["message_id"]] = (name, task)
+    print(f"lead sends {len(TASKS)} tasks, in turn to ann and ben, and waits for the answers.")
+    answers = collect(lead, 2)
+    workers["ann"].send_signal(signal.SIGKILL)
+    workers["ann"].wait()
+    print("ann is killed with kill -9 in the middle of her work.")
+    workers["ann"] = start(home, "ann")
+    print("ann comes back, and finds what she had not acknowledged waiting for her.\n")
+    answers += collect(lead, len(TASKS) - len(answers))
+    report(sent, answers)
 
 
 def collect(lead: Accord, count: int) -> list[dict[str, str]]:
@@ -114,7 +121,7 @@ def work(home: str, name: str) -> None:
 
 
 def start(home: str, name: str) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([sys.executable, "-m", "accord.demo", home, name])
+    return subprocess.Popen([sys.executable, "-m", "accord.demo", home, name], stdout=subprocess.DEVNULL)
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

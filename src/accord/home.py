@@ -2,7 +2,7 @@
 
 store.db            the default store
 accord.yml          the owner's settings
-agents/NAME.token   the token of each agent that was registered here
+agents/NAME.token   the token of each agent that was registered here; agents/STORE/ for those of another store
 operator/token      what the operator shows; apart from the agents', so that a sandbox can hide it
 cache/              what can be made anew at any time
 """
@@ -11,6 +11,10 @@ import os
 
 from accord import errors
 from accord.store.local import folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from accord.store.local.gate import Gate
 
 DEFAULT = "~/.accord"
 
@@ -32,46 +36,71 @@ class Home:
         path = f"{self.path}/operator/token"
         try:
             found = _read(path)
-            if not found:
-                folder.make_folder(f"{self.path}/operator")
-                _put_first(path, os.urandom(16).hex())
-                found = _read(path)
-        except (OSError, errors.AccordError):
+        except PermissionError:
             return ""
+        except OSError as error:
+            raise folder.refusal(error, path) from None
+        if not found:
+            self.make()
+            folder.make_folder(f"{self.path}/operator")
+            _put_first(path, os.urandom(16).hex())
+            found = _read(path)
         return found
 
-    def token_path(self, name: str) -> str:
-        return f"{self.path}/agents/{name}.token"
+    def tokens(self, store: str) -> "Tokens":
+        """Those of the agents in a store, of which this is a name; "": the one in the home."""
+        return Tokens(f"{self.path}/agents/{store}" if store else f"{self.path}/agents")
 
-    def token(self, name: str) -> str:
+
+class Tokens:
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def lock(self) -> "Gate":
+        """Held while names are registered and given back here: else the token of one could end up as another's."""
+        from accord.store.local.gate import Gate
+
+        folder.make_folder(self.path)
+        return Gate(f"{self.path}/.lock")
+
+    def path_of(self, name: str) -> str:
+        return f"{self.path}/{name}.token"
+
+    def read(self, name: str) -> str:
         """The token of an agent that was registered here; "" when there is none."""
         try:
-            return _read(self.token_path(name))
+            return _read(self.path_of(name))
         except OSError as error:
-            raise folder.refusal(error, self.token_path(name)) from None
+            raise folder.refusal(error, self.path_of(name)) from None
 
-    def stage_token(self, name: str, token: str) -> str:
+    def stage(self, name: str, token: str) -> str:
         """Write a token before the registration that makes it good; its file, to be kept or dropped afterwards."""
-        folder.make_folder(f"{self.path}/agents")
-        staged = f"{self.path}/agents/{name}.{os.urandom(4).hex()}.staged"
+        staged = f"{self.path}/{name}.{os.urandom(4).hex()}.staged"
         _write(staged, token)
         return staged
 
-    def keep_token(self, name: str, staged: str) -> None:
-        os.rename(staged, self.token_path(name))
+    def keep(self, name: str, staged: str) -> None:
+        os.rename(staged, self.path_of(name))
 
-    def staged_tokens(self, name: str) -> list[tuple[str, str]]:
+    def drop(self, name: str) -> None:
+        folder.unlink_if_there(self.path_of(name))
+
+    def staged(self, name: str) -> list[tuple[str, str]]:
         """Files and tokens of registrations that were cut short."""
-        agents = f"{self.path}/agents"
+        files = [file for file in self._files() if file.startswith(f"{name}.") and file.endswith(".staged")]
+        return [(f"{self.path}/{file}", _read(f"{self.path}/{file}")) for file in files]
+
+    def names(self) -> list[str]:
+        """Whose tokens lie here."""
+        return sorted(file.removesuffix(".token") for file in self._files() if file.endswith(".token"))
+
+    def _files(self) -> list[str]:
         try:
-            names = os.listdir(agents)
+            return os.listdir(self.path)
         except FileNotFoundError:
             return []
-        files = [f"{agents}/{file}" for file in names if file.startswith(f"{name}.") and file.endswith(".staged")]
-        return [(file, _read(file)) for file in files]
-
-    def drop_token(self, name: str) -> None:
-        folder.unlink_if_there(self.token_path(name))
+        except OSError as error:
+            raise folder.refusal(error, self.path) from None
 
 
 def _read(path: str) -> str:
@@ -88,6 +117,7 @@ def _write(path: str, text: str) -> None:
         os.write(fd, text.encode() + b"\n")
         os.fsync(fd)
     except OSError as error:
+        os.unlink(path)
         raise folder.refusal(error, path) from None
     finally:
         os.close(fd)

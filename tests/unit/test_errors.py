@@ -12,7 +12,7 @@ from accord.errors import table
 CLASSES: list[type[errors.AccordError]] = [value for value in vars(table).values() if isinstance(value, type)]
 
 # What has an exit code of its own, since scripts ask for it.
-OWN_EXITS = {("USAGE", 2), ("HALTED", 5), ("NOT_ENGAGED", 5)}
+OWN_EXITS = {("USAGE", 2), ("HALTED", 5), ("NOT_ENGAGED", 5), ("INTERRUPTED", 130)}
 
 # How a sentence starts that tells a person what to do.
 VERBS = {

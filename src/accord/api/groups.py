@@ -71,9 +71,9 @@ class Mail:
         """Show what somebody sent, newest first, and how far it got with each recipient."""
         return self._call("mail.sent", {"sender": sender, "limit": limit})
 
-    def thread(self, *, id: str, limit: int = 100) -> dict[str, Any]:
+    def thread(self, *, conversation: str, limit: int = 100) -> dict[str, Any]:
         """Show a conversation, named by its id or by that of one of its messages."""
-        return self._call("mail.thread", {"id": id, "limit": limit})
+        return self._call("mail.thread", {"conversation": conversation, "limit": limit})
 
     def search(self, *, query: str, limit: int = 20) -> dict[str, Any]:
         """Find messages by their words."""
@@ -218,9 +218,9 @@ class AsyncMail:
         """Show what somebody sent, newest first, and how far it got with each recipient."""
         return await self._call("mail.sent", {"sender": sender, "limit": limit})
 
-    async def thread(self, *, id: str, limit: int = 100) -> dict[str, Any]:
+    async def thread(self, *, conversation: str, limit: int = 100) -> dict[str, Any]:
         """Show a conversation, named by its id or by that of one of its messages."""
-        return await self._call("mail.thread", {"id": id, "limit": limit})
+        return await self._call("mail.thread", {"conversation": conversation, "limit": limit})
 
     async def search(self, *, query: str, limit: int = 20) -> dict[str, Any]:
         """Find messages by their words."""

@@ -46,13 +46,13 @@ def usage(verb: Verb) -> str:
     if verb.usage:
         return verb.usage
     required = {name for name, (_, needed) in _parameters(verb).items() if needed}
-    plain = [word_for(verb, param) for param in verb.positional]
+    plain = [word_for(verb, param) if param in required else f"[{word_for(verb, param)}]" for param in verb.positional]
     options = [
         f"{option} {word_for(verb, param)}".rstrip() if param in required else f"[{option} {word_for(verb, param)}]"
         for option, param in verb.options().items()
         if param not in verb.positional
     ]
-    return " ".join([*[f"[{word}]" for word in plain], *[word.replace(" ]", "]") for word in options]])
+    return " ".join([*plain, *[word.replace(" ]", "]") for word in options]])
 
 
 def word_for(verb: Verb, param: str) -> str:

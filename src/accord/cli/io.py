@@ -13,6 +13,8 @@ if TYPE_CHECKING:
         env: Mapping[str, str]
         cwd: str
 
+        def check_output(self) -> None: ...
+
         def out(self, text: str) -> None: ...
 
         def err(self, text: str) -> None: ...
@@ -31,10 +33,16 @@ class LocalIo:
 
     def __init__(self) -> None:
         self.env: Mapping[str, str] = os.environ
+        self._can_print = _fill_gaps()
         try:
             self.cwd = os.getcwd()
-        except OSError:  # it was removed
-            self.cwd = "/"
+        except OSError:
+            self.cwd = ""  # it was removed, and nothing is relative to it any more
+
+    def check_output(self) -> None:
+        """Refuse to start what could not be answered."""
+        if not self._can_print:
+            raise errors.OutputClosed(reason="standard output is closed")
 
     def out(self, text: str) -> None:
         try:
@@ -66,8 +74,11 @@ class LocalIo:
 
     def read_file(self, path: str, most: int) -> bytes:
         """A file, unless it is larger; its size is looked at first."""
+        if not self.cwd and not os.path.isabs(path):
+            raise errors.FileUnreadable(path=path, reason="the working directory is gone")
         try:
             fd = os.open(os.path.join(self.cwd, path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            os.set_blocking(fd, True)  # a pipe that nobody writes to is at its end, and any other is waited for
         except (OSError, ValueError) as error:
             raise errors.FileUnreadable(path=path, reason=getattr(error, "strerror", "") or str(error)) from None
         try:
@@ -96,4 +107,23 @@ def _write(fd: int, text: str) -> None:
     data = text.encode("utf-8", "backslashreplace")
     written = 0
     while written < len(data):
-        written += os.write(fd, data[written:])
+        try:
+            written += os.write(fd, data[written:])
+        except BlockingIOError:
+            import select
+
+            select.select([], [fd], [])
+
+
+def _fill_gaps() -> bool:
+    """Put something in the place of closed standard streams, or the store's files would land there and be printed to.
+
+    Whether there is a standard output.
+    """
+    closed = []
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            closed.append(os.open(os.devnull, os.O_RDWR))
+    return 1 not in closed

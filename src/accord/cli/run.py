@@ -26,8 +26,6 @@ VERBS = {
 }  # fmt: skip
 GROUPS = {verb.partition(" ")[0] for verb in VERBS if " " in verb}
 
-INTERRUPTED = 130  # as shells have it
-
 
 class Line:
     """A command that is being run."""
@@ -53,23 +51,29 @@ class Line:
     def call(self, operation: str, params: "Mapping[str, object]") -> "dict[str, Any]":
         from accord.operations import call
 
-        return call(self.context, operation, params)
+        try:
+            return call(self.context, operation, params)
+        except errors.Usage as error:
+            raise self.words.wrong(str(error.details["reason"])) from None
 
-    def answer(self, result: "Mapping[str, object]", text: "Callable[[], str]") -> None:
-        """Print what came of it, for a program or for a person."""
-        self.io.out(as_json({"status": "ok", **result}) if self.json else text())
+    def answer(self, result: "Mapping[str, object]", text: "Callable[[], str]", styled: bool = False) -> None:
+        """Print what came of it, for a program or for a person; text with styles is safe already."""
+        if self.json:
+            self.io.out(as_json({"status": "ok", **result}))
+        else:
+            self.io.out(text() if styled else safe(text()))
 
 
 def run(argv: list[str], io: "Io") -> int:
     """Run a command; its exit code."""
     line = Line(argv, io)
     try:
+        io.check_output()
         return _run(line)
     except errors.AccordError as error:
         return _report(error, line)
     except KeyboardInterrupt:
-        io.err("interrupted\n")
-        return INTERRUPTED
+        return _report(errors.Interrupted(), line)
     except Exception as error:
         if "--verbose" in line.words.globals:
             import traceback
@@ -85,6 +89,15 @@ def find_verb(name: str) -> "Verb":
     return verb
 
 
+def safe(text: str) -> str:
+    """Text in which nothing is a command to a terminal."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    from accord.cli.terminal import safe
+
+    return safe(text)
+
+
 def as_json(value: object) -> str:
     """JSON on one line, in which nothing is a command to a terminal."""
     text = jsontext.dumps(value)
@@ -97,6 +110,8 @@ def as_json(value: object) -> str:
 
 def _run(line: Line) -> int:
     words = line.words
+    if words.left[:1] in (["help"], ["version"]):
+        words.left = [*words.left[1:], f"--{words.left[0]}"]
     words.take_verb(VERBS, GROUPS)
     if not words.verb or words.verb in GROUPS:
         return _without_verb(line)
@@ -113,14 +128,12 @@ def _run(line: Line) -> int:
 
 
 def _without_verb(line: Line) -> int:
-    given = line.words.globals
-    if "--version" in given:
+    if "--version" in line.words.globals:
         return _version(line)
     from accord.cli.help import overview
 
-    asked = "--help" in given or any(word in ("--help", "-h") for word in line.words.left)
     line.io.out(overview(line.words.verb))
-    return 0 if asked else 1
+    return 0 if "--help" in line.words.globals else 1
 
 
 def _version(line: Line) -> int:
@@ -133,13 +146,19 @@ def _version(line: Line) -> int:
 def _report(error: errors.AccordError, line: Line) -> int:
     # A command that was not read to its end may have asked for JSON there.
     if line.json or "--json" in line.words.left:
-        shown = {"status": "error", "error_code": error.code, "error_message": str(error), "details": error.details}
+        details = {name: _whole(value) for name, value in error.details.items()}
+        shown = {"status": "error", "error_code": error.code, "error_message": _whole(str(error)), "details": details}
         try:
             line.io.out(as_json(shown))
         except errors.OutputClosed:
             pass
     else:
-        from accord.cli.terminal import safe
-
         line.io.err(f"accord: {safe(str(error))} [{error.code}]\n")
     return error.exit
+
+
+def _whole(value: object) -> object:
+    """A detail of an error, as JSON can say it; names of files may be no text."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value if isinstance(value, bool | int | float | None) else str(value)

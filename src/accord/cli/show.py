@@ -50,5 +50,6 @@ def _message(line: "Line", message: "Mapping[str, Any]") -> str:
     if message["conversation"]:
         below.append(f"in {message['conversation']}")
     foot = styled(line, one_line("  ".join(below)), _DIM)
-    body = "".join(f"  {text}\n" for text in safe(message["message"]).split("\n"))
+    text = message["message"].replace("\r\n", "\n").removesuffix("\n")
+    body = "".join(f"  {line_of_text}\n" for line_of_text in safe(text).split("\n"))
     return f"{head}\n{foot}\n{body}\n"

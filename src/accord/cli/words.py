@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
 # What may stand before and after every verb: whether it takes a value.
 GLOBALS = {
-    "--home": True, "--engine": True, "--hub-port": True, "--site": True,
-    "--no-start": False, "--json": False, "--verbose": False, "--version": False, "--help": False,
+    "--home": True, "--engine": True, "--json": False, "--verbose": False, "--version": False, "--help": False,
 }  # fmt: skip
 SHORT = {"-v": "--verbose", "-h": "--help"}
 
@@ -33,6 +32,7 @@ class Verb:
         notes: "Mapping[str, str] | None" = None,
         usage: str = "",
         help: str = "",
+        any_words: bool = False,
     ) -> None:
         self.run = run
         self.operation = operation  # whose parameters it takes; "": none
@@ -42,6 +42,7 @@ class Verb:
         self.notes = notes or {}  # what help says of these, and of others here
         self.usage = usage  # what may follow the verb, where the parameters alone do not tell
         self._help = help
+        self.any_words = any_words  # words that look like options and are none are words like others
 
     def kinds(self) -> dict[str, str]:
         """What it takes, with the kind of each."""
@@ -74,18 +75,23 @@ class Words:
 
     def take_verb(self, verbs: "Mapping[str, str]", groups: "set[str]") -> None:
         """The verb, or group and verb, from the front, and the global options before it."""
+        self._take_globals()
+        if not self.left:
+            return
+        verb = self.left.pop(0)
+        if verb in groups:
+            self._take_globals()
+            if self.left:
+                verb += f" {self.left.pop(0)}"
+        if verb not in verbs and verb not in groups:
+            raise self.wrong(f"There is no verb {verb[:100]!r}{near(verb, verbs)}")
+        self.verb = verb
+
+    def _take_globals(self) -> None:
         while self.left and self.left[0].startswith("-"):
             word = self.left.pop(0)
             if not self._take_global(word):
                 raise self.wrong(f"There is no option {word[:100]!r}{near(word, GLOBALS)}")
-        if not self.left:
-            return
-        verb = self.left.pop(0)
-        if verb in groups and self.left and not self.left[0].startswith("-"):
-            verb += f" {self.left.pop(0)}"
-        if verb not in verbs and verb not in groups:
-            raise self.wrong(f"There is no verb {verb[:100]!r}{near(verb, verbs)}")
-        self.verb = verb
 
     def read(self, verb: Verb) -> "dict[str, Any]":
         """The parameters that are given."""
@@ -97,7 +103,16 @@ class Words:
             if word == "--":
                 plain += self.left
                 self.left.clear()
-            elif not word.startswith("-") or word == "-":
+            elif (
+                not word.startswith("-")
+                or word == "-"
+                or (
+                    verb.any_words
+                    and word not in GLOBALS
+                    and word not in SHORT
+                    and kinds.get(options.get(word, "")) != FLAG
+                )
+            ):
                 plain.append(word)
             elif not self._take_option(word, options, kinds, found) and not self._take_global(word):
                 raise self.wrong(f"There is no option {word[:100]!r}{near(word, [*options, *GLOBALS])}")
@@ -111,6 +126,8 @@ class Words:
         if name not in GLOBALS or (equals and not GLOBALS[name]):
             return False
         self.globals[name] = value if equals or not GLOBALS[name] else self._value(name)
+        if GLOBALS[name] and not self.globals[name]:
+            raise self.wrong(f"{name} needs a value")
         return True
 
     def _take_option(
@@ -125,7 +142,7 @@ class Words:
                 raise self.wrong(f"{name} takes no value")
             found[param] = True
             return True
-        value = value if equals else self._value(name)
+        value = value if equals else self._value(name, options)
         if kinds[param] in LISTS:
             found.setdefault(param, []).append(value)
         elif param in found:
@@ -134,9 +151,11 @@ class Words:
             found[param] = value
         return True
 
-    def _value(self, name: str) -> str:
+    def _value(self, name: str, options: "Iterable[str]" = ()) -> str:
         if not self.left:
             raise self.wrong(f"{name} needs a value")
+        if self.left[0] in GLOBALS or self.left[0] in options:
+            raise self.wrong(f"{name} needs a value; if {self.left[0]} is meant to be it, write {name}={self.left[0]}")
         return self.left.pop(0)
 
     def _place(
@@ -144,6 +163,9 @@ class Words:
     ) -> None:
         """Words without an option, in the order of the parameters that take them."""
         for param in positional:
+            if kinds[param] == "Text" and param == positional[-1] and param not in found and plain:
+                found[param] = " ".join(plain)  # a text needs no quotes where nothing else can follow
+                plain = []
             if plain and kinds[param] in LISTS:
                 found.setdefault(param, []).extend(plain)
                 plain = []

@@ -32,6 +32,7 @@
     ├── IdentityTakenOver    another holds the name now
     ├── NotRegistered        nobody is registered under the name that acts
     ├── TokenMissing         acting as somebody needs a token
+    ├── TokenInvalid         a token that never was the name's
     ├── InvalidId            an id outside its alphabet
     ├── RecipientNeverRegistered     a message to a name that was never registered
     ├── RecipientGone        a message to a name that was unregistered
@@ -44,7 +45,8 @@
     ├── MessageNotFound      no such message, or not to this recipient
     ├── InboxFull            too many unread messages
     ├── FileUnreadable       a file that an argument names
-    └── OutputClosed         nobody reads what accord prints
+    ├── OutputClosed         nobody reads what accord prints
+    └── Interrupted          Ctrl-C
 
 Each class is one row of the error table: `code` is what programs compare, `rpc` the JSON-RPC number, `exit`
 the exit code of the command line, `http` the HTTP status, `text` what people read.
@@ -176,7 +178,7 @@ class Usage(AccordError):
 
 class InvalidConfig(AccordError):
     code, rpc, exit, http = "INVALID_CONFIG", -32030, 78, 500
-    text = "{path}: {reason}. Mend the file; `accord config` shows what is read."
+    text = "{path}: {reason}. Mend it."
 
 
 class NotTrusted(AccordError):
@@ -197,7 +199,8 @@ class Halted(AccordError):
 class NotEngaged(AccordError):
     code, rpc, exit, http = "NOT_ENGAGED", -32034, 5, 503
     text = (
-        "{identity} was there when everything was halted. Ask a person to let it go on with: accord engage {identity}"
+        "{identity} was there when everything was halted. "
+        "Ask a person to let it go on, in this home, with: accord engage {identity}"
     )
 
 
@@ -232,6 +235,11 @@ class NotRegistered(AccordError):
 class TokenMissing(AccordError):
     code, rpc, exit, http = "TOKEN_MISSING", -32039, 77, 401
     text = "Acting as {identity} needs its token. Put it into $ACCORD_TOKEN or {path}, or register again with --force."
+
+
+class TokenInvalid(AccordError):
+    code, rpc, exit, http = "TOKEN_INVALID", -32053, 77, 403
+    text = "This is not the token of {identity}. Put the right one into $ACCORD_TOKEN or {path}."
 
 
 class InvalidId(AccordError):
@@ -271,7 +279,9 @@ class EmptyMessageNotAllowed(AccordError):
 
 class MessageTooLarge(AccordError):
     code, rpc, exit, http = "MESSAGE_TOO_LARGE", -32047, 65, 413
-    text = "A message holds at most {most} bytes, and this one has {found}. Nothing was sent. Send a path instead."
+    text = (
+        "A message holds at most {most} bytes, and this one has {found}. Nothing was sent. Send where it lies instead."
+    )
 
 
 class InvalidEncoding(AccordError):
@@ -281,7 +291,10 @@ class InvalidEncoding(AccordError):
 
 class MessageNotFound(AccordError):
     code, rpc, exit, http = "MESSAGE_NOT_FOUND", -32049, 66, 404
-    text = "No such message for {identity}: {ids}. Nothing was changed. List what is unread with: accord check --peek"
+    text = (
+        "No such message for {identity}: {ids}. Nothing was changed. "
+        "Check the id: `accord sent` and `accord check --peek` show them."
+    )
 
 
 class InboxFull(AccordError):
@@ -296,6 +309,9 @@ class FileUnreadable(AccordError):
 
 class OutputClosed(AccordError):
     code, rpc, exit, http = "OUTPUT_CLOSED", -32052, 74, 500
-    text = (
-        "Nobody reads what is printed ({reason}), and nothing was acknowledged. Run it again with somewhere to print."
-    )
+    text = "Nobody reads what is printed ({reason}). Run it again with somewhere to print."
+
+
+class Interrupted(AccordError):
+    code, rpc, exit, http = "INTERRUPTED", -32054, 130, 500
+    text = "Interrupted. Run it again if that was not meant."

@@ -25,7 +25,7 @@ def read_identity(text: str) -> str:
     name = text.lower()
     if not 0 < len(name) <= _LONGEST:
         raise errors.InvalidIdentity(identity=text[:100], reason=f"it has {len(name)} characters")
-    if name.strip(_NAME_ALPHABET):
+    if not text.isascii() or name.strip(_NAME_ALPHABET):  # some letters become ASCII when lowered
         raise errors.InvalidIdentity(identity=text, reason="it holds something else than letters, digits and -")
     if name[0] not in _LETTERS or name[-1] == "-":
         raise errors.InvalidIdentity(identity=text, reason="it starts or ends with what it may not")
@@ -42,7 +42,7 @@ def read_own_identity(text: str) -> str:
 
 def read_message_id(text: str) -> str:
     id = text.lower()
-    if not 0 < len(id) <= _LONGEST or id.strip(_ID_ALPHABET):
+    if not text.isascii() or not 0 < len(id) <= _LONGEST or id.strip(_ID_ALPHABET):
         raise errors.InvalidId(id=text[:100])
     return id
 

@@ -32,13 +32,17 @@ NAMES = {
 }
 
 
-def operation(right: str = AGENT, changes: bool = False, halts: bool = False) -> "Callable[[F], F]":
-    """Mark a function as an operation: who may call it, whether it changes anything, whether a HALT stops it."""
+def operation(right: str = AGENT, changes: bool = False, halts: bool = False, unless: str = "") -> "Callable[[F], F]":
+    """Mark a function as an operation: who may call it, whether it changes anything, whether a HALT stops it.
+
+    `unless` names a flag with which it goes on under a HALT.
+    """
 
     def mark(function: "F") -> "F":
         function.right = right  # type: ignore[attr-defined]
         function.changes = changes  # type: ignore[attr-defined]
         function.halts = halts  # type: ignore[attr-defined]
+        function.unless = unless  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -48,7 +52,7 @@ def find(name: str) -> "Callable[..., dict[str, Any]]":
     """The operation of that name."""
     group, _, word = name.partition(".")
     if word not in NAMES.get(group, ()):
-        raise errors.Usage(reason=f"There is no operation {name[:100]!r}", see="docs/reference.md")
+        raise errors.Usage(reason=f"There is no operation {name[:100]!r}", see="the list of operations")
     module = f"accord.operations.{group}"
     __import__(module)
     found: Callable[..., dict[str, Any]] = getattr(sys.modules[module], word)
@@ -72,7 +76,7 @@ def call(context: "Context", name: str, params: "Mapping[str, object]") -> "dict
     if function.right == OPERATOR and context.right != OPERATOR:  # type: ignore[attr-defined]
         raise errors.NotPermitted(operation=name, agent=context.agent or "without the operator's token")
     given = read(name, function, params)
-    if function.halts:  # type: ignore[attr-defined]
+    if function.halts and not given.get(function.unless):  # type: ignore[attr-defined]
         context.halt.check()
     return function(context, **given)
 
@@ -81,19 +85,19 @@ def read(name: str, function: "Callable[..., Any]", params: "Mapping[str, object
     """The values of the parameters. What is None counts as not given."""
     wanted = parameters(function)
     for strange in params.keys() - wanted.keys():
-        raise errors.Usage(reason=f"{name} has no parameter {strange[:100]!r}", see="docs/reference.md")
+        raise errors.Usage(reason=f"There is no parameter {strange[:100]!r}", see=name)
     given = {}
     for word, (kind, required) in wanted.items():
         value = params.get(word)
         if value is not None:
-            given[word] = _value(word, kind, value)
+            given[word] = _value(name, word, kind, value)
         elif required:
-            raise errors.Usage(reason=f"{word} is missing", see="docs/reference.md")
+            raise errors.Usage(reason=f"{word} is missing", see=name)
     return given
 
 
-def _value(word: str, kind: str, value: object) -> object:
+def _value(name: str, word: str, kind: str, value: object) -> object:
     try:
         return READERS[kind](value)
     except ValueError as error:
-        raise errors.Usage(reason=f"{word} {error}", see="docs/reference.md") from None
+        raise errors.Usage(reason=f"{word} {error}", see=name) from None

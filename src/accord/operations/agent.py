@@ -30,7 +30,7 @@ def register(
     context.forget_token(identity)
     return {
         "identity": identity,
-        "token_file": context.home.token_path(identity),
+        "token_file": context.tokens.path_of(identity),
         "revision": context.revision(),
     }
 
@@ -38,8 +38,14 @@ def register(
 @operation(changes=True)
 def unregister(context: "Context", *, identity: "OwnIdentity") -> "dict[str, Any]":
     """Give a name back; its inbox is kept for whoever registers it next."""
-    agents.unregister(context.store, context.actor(identity), context.now())
-    context.home.drop_token(identity)
+    lock = context.tokens.lock()
+    lock.acquire(context.settings["lock_timeout_s"])
+    try:
+        agents.unregister(context.store, context.actor(identity), context.now())
+        context.tokens.drop(identity)
+    finally:
+        lock.release()
+        lock.close()
     context.forget_token(identity)
     return {"identity": identity}
 
@@ -49,25 +55,33 @@ def discover(context: "Context") -> "dict[str, Any]":
     """Show who is registered, with how much mail is waiting, as of one moment."""
     from accord.services.discovery import everybody
 
-    return {**everybody(context.store), "hub": None, "halted": context.halt.reason()}
+    return {**everybody(context.store, context.halt.count()), "hub": None, "halted": context.halt.reason()}
 
 
 def _register(context: "Context", identity: str, force: bool, project: str) -> None:
     """The token is on the disk before it is good: a registration cut short can be resumed."""
-    token = os.urandom(16).hex()
     context.home.make()
-    staged = context.home.stage_token(identity, token)
-    actor = agents.Actor(identity, token, context.halt.count())
+    lock = context.tokens.lock()
+    lock.acquire(context.settings["lock_timeout_s"])
     try:
-        agents.register(context.store, actor, context.now(), force, project)
-    except BaseException:
-        os.unlink(staged)
-        raise
-    context.home.keep_token(identity, staged)
+        token = os.urandom(16).hex()
+        staged = context.tokens.stage(identity, token)
+        halts = context.halt.count()
+        by = agents.Actor(context.agent, halts=halts) if context.agent else None
+        try:
+            actor = agents.Actor(identity, token, halts)
+            agents.register(context.store, actor, context.now(), force, project, by)
+        except BaseException:
+            os.unlink(staged)
+            raise
+        context.tokens.keep(identity, staged)
+    finally:
+        lock.release()
+        lock.close()
 
 
 def _resume(context: "Context", identity: str) -> None:
-    for staged, token in context.home.staged_tokens(identity):
+    for staged, token in context.tokens.staged(identity):
         if agents.holds(context.store, agents.Actor(identity, token)):
-            context.home.keep_token(identity, staged)
+            context.tokens.keep(identity, staged)
     agents.resume(context.store, context.actor(identity))

@@ -30,7 +30,20 @@ _MOST = 1_000_000_000
 
 
 def _identities(value: object) -> list[str]:
-    return [model.read_identity(_text(one)) for one in _list(value)]
+    """Names; several may stand in one word, with commas between them."""
+    words = [word for one in _list(value) for word in _text(one).split(",")]
+    names, wrong = [], []
+    for word in words:
+        try:
+            names.append(model.read_identity(word))
+        except errors.InvalidIdentity as error:
+            wrong.append(error)
+    if len(wrong) > 1:
+        listed = ", ".join(str(error.details["identity"]) for error in wrong)
+        raise errors.InvalidIdentity(identity=listed, reason="none of these can")
+    if wrong:
+        raise wrong[0]
+    return names
 
 
 def _own_identity(value: object) -> str:
@@ -59,7 +72,7 @@ def _count(value: object) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _MOST:
-        raise ValueError("is not a whole number of 1 or more")
+        raise ValueError(f"is not a whole number from 1 to {_MOST}")
     return value
 
 
@@ -69,7 +82,7 @@ def _seconds(value: object) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= _MOST:
-        raise ValueError("is not a number of seconds")
+        raise ValueError(f"is not a number of seconds from 0 to {_MOST}")
     return seconds
 
 
@@ -122,7 +135,7 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "OwnIdentity": _own_identity,
     "Recipients": _identities,
     "Identities": _identities,
-    "Channel": _identity,
+    "Channel": _own_identity,
     "Body": _body,
     "MessageId": _message_id,
     "MessageIds": _message_ids,

@@ -42,8 +42,8 @@ def send(
     type: "MessageType | None" = None,
 ) -> "dict[str, Any]":
     """Send a message to one or several agents, to `all`, or to a channel."""
-    if not to and not channel:
-        raise errors.Usage(reason="A message needs --to or --channel", see="accord send --help")
+    if not to and not channel and not reply_to:
+        raise errors.Usage(reason="A message needs a recipient or a channel", see="mail.send")
     size = len(message.encode())
     most = context.settings["message_limit"]
     if size > most:
@@ -66,17 +66,15 @@ def send(
     }
 
 
-@operation()
+@operation(halts=True, unless="peek")
 def check(
     context: "Context", *, identity: "Identity", limit: "Count" = 100, peek: "Flag" = False, wait: "Seconds" = 0
 ) -> "dict[str, Any]":
     """Read the oldest unread messages; they stay unread until they are acknowledged."""
-    if not peek:
-        context.halt.check()
-    context.check_reader(identity)
+    context.check_reader(identity, peek)
     found = mail.unread(context.store, identity, min(limit, 1000))
     if wait and not found["messages"]:
-        found = _wait(context, identity, limit, wait)
+        found = _wait(context, identity, limit, peek, wait)
     return {"identity": identity, "listener": None, **found, "message_count": len(found["messages"])}
 
 
@@ -94,9 +92,9 @@ def sent(context: "Context", *, sender: "Identity", limit: "Count" = 100) -> "di
 
 
 @operation()
-def thread(context: "Context", *, id: "Conversation", limit: "Count" = 100) -> "dict[str, Any]":
+def thread(context: "Context", *, conversation: "Conversation", limit: "Count" = 100) -> "dict[str, Any]":
     """Show a conversation, named by its id or by that of one of its messages."""
-    return {"conversation": id, "messages": mail.thread(context.store, id, min(limit, 1000))}
+    return {"conversation": conversation, "messages": mail.thread(context.store, conversation, min(limit, 1000))}
 
 
 @operation()
@@ -107,8 +105,11 @@ def search(context: "Context", *, query: "Text", limit: "Count" = 20) -> "dict[s
     return {"query": query, "messages": find(context.store, f"{context.home.path}/cache", query, min(limit, 1000))}
 
 
-def _wait(context: "Context", identity: str, limit: int, wait_s: float) -> "dict[str, Any]":
-    """Look again each time the inbox changes, until there is something or the time is over."""
+def _wait(context: "Context", identity: str, limit: int, peek: bool, wait_s: float) -> "dict[str, Any]":
+    """Look again each time the inbox changes, until there is something or the time is over.
+
+    Whoever waits notices within a second that everything is halted, or that the name is another's.
+    """
     deadline = time.monotonic() + wait_s
     store = context.store
     with store.snapshot() as snapshot:
@@ -119,4 +120,7 @@ def _wait(context: "Context", identity: str, limit: int, wait_s: float) -> "dict
             left_s = deadline - time.monotonic()
             if found["messages"] or left_s <= 0:
                 return found
-            watch.next(left_s)
+            watch.next(min(left_s, 1.0))
+            if not peek:
+                context.halt.check()
+            context.check_reader(identity, peek)

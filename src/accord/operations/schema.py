@@ -62,7 +62,7 @@ HELP = {
     "reply_to": "the message that this one answers",
     "resume": "come back to a name that is still yours",
     "sender": "who sends it",
-    "to": "a recipient, which may be given several times; all is everybody else",
+    "to": "a recipient, which may be given several times; all is every other agent; an answer needs none",
     "type": "what the message is for: request, progress, query, pushback, complete, release or escalate",
     "wait": "when there is nothing, wait so long for something",
 }

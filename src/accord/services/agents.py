@@ -8,7 +8,7 @@ from _operator import _compare_digest
 
 from accord import errors, jsontext
 from accord.model import HUMAN
-from accord.store.contract import MAX_PAGE
+from accord.store.contract import MAX_PAGE, MAX_WRITES
 from accord.store.transaction import transact
 
 TYPE_CHECKING = False
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from accord.store.transaction import Transaction
 
 AGENTS = "agents"
+
+_MOST_BEFORE = 10  # tokens of earlier holders that are told that they were taken over
 
 
 class Actor:
@@ -37,11 +39,14 @@ class Actor:
 def hash_token(token: str) -> str:
     from _blake2 import blake2b
 
-    return blake2b(token.encode(), digest_size=32).hexdigest()
+    return blake2b(token.encode("utf-8", "surrogateescape"), digest_size=32).hexdigest()
 
 
-def register(store: "Store", actor: Actor, at: str, force: bool, project: str) -> None:
-    """Give the name to the actor; the same actor may ask again."""
+def register(store: "Store", actor: Actor, at: str, force: bool, project: str, by: "Actor | None") -> None:
+    """Give the name to the actor; the same actor may ask again. `by` is the agent that asks for it, if one does.
+
+    An agent that waits to be engaged gets out of that neither by another name nor by taking its own over.
+    """
 
     def work(tx: "Transaction") -> None:
         record = find(tx, actor.name)
@@ -50,11 +55,19 @@ def register(store: "Store", actor: Actor, at: str, force: bool, project: str) -
                 return
             if not force:
                 raise errors.IdentityAlreadyRegistered(identity=actor.name)
+        engaged = actor.halts
+        if by is not None:
+            asking = find(tx, by.name)
+            if by.name != actor.name and asking is not None and asking["engaged"] < by.halts:
+                raise errors.NotEngaged(identity=by.name)
+            engaged = record["engaged"] if record is not None else engaged
+        before = [record["token"], *record["before"]][:_MOST_BEFORE] if record is not None else []
         _write(tx, actor.name, {
             "token": actor.token_hash,
+            "before": before,
             "registered_at": at,
             "project": project,
-            "engaged": actor.halts,
+            "engaged": engaged,
             "gone": False,
         })  # fmt: skip
 
@@ -89,15 +102,19 @@ def unregister(store: "Store", actor: Actor, at: str) -> None:
 def engage(store: "Store", names: "list[str]", halts: int) -> list[str]:
     """Let agents go on after a halt: those named, or all; the names of those that were waiting for it."""
 
-    def work(tx: "Transaction") -> list[str]:
-        engaged = []
-        for name, record in _named(tx, names) if names else present(tx):
-            if record["engaged"] < halts:
-                _write(tx, name, {**record, "engaged": halts})
-                engaged.append(name)
-        return engaged
+    def waiting(tx: "Transaction") -> list[str]:
+        found = _named(tx, names) if names else present(tx)
+        return [name for name, record in found if record["engaged"] < halts]
 
-    return transact(store, work)
+    def work(tx: "Transaction", some: list[str]) -> None:
+        for name, record in _named(tx, some):
+            _write(tx, name, {**record, "engaged": max(halts, record["engaged"])})
+
+    engaged = transact(store, waiting)
+    for start in range(0, len(engaged), MAX_WRITES):
+        some = engaged[start : start + MAX_WRITES]
+        transact(store, lambda tx, some=some: work(tx, some))  # type: ignore[misc]
+    return engaged
 
 
 def check_token(tx: "Transaction", actor: Actor) -> "dict[str, Any]":
@@ -108,7 +125,9 @@ def check_token(tx: "Transaction", actor: Actor) -> "dict[str, Any]":
     if not actor.token_hash:
         raise errors.TokenMissing(identity=actor.name, path=actor.token_path)
     if not _holds(record, actor):
-        raise errors.IdentityTakenOver(identity=actor.name)
+        if actor.token_hash in record["before"]:
+            raise errors.IdentityTakenOver(identity=actor.name)
+        raise errors.TokenInvalid(identity=actor.name, path=actor.token_path)
     return record
 
 

@@ -11,19 +11,21 @@ if TYPE_CHECKING:
     from accord.store.protocols import Store
 
 
-def everybody(store: "Store") -> "dict[str, Any]":
+def everybody(store: "Store", halts: int) -> "dict[str, Any]":
     def work(tx: Transaction) -> "dict[str, Any]":
-        identities = [_shown(tx, HUMAN, None)]
-        identities += [_shown(tx, name, record["registered_at"]) for name, record in agents.present(tx)]
+        identities = [_shown(tx, HUMAN, None, True)]
+        for name, record in agents.present(tx):
+            identities.append(_shown(tx, name, record["registered_at"], record["engaged"] >= halts))
         return {"revision": tx.revision, "identities": identities}
 
     return transact(store, work)
 
 
-def _shown(tx: Transaction, name: str, registered_at: str | None) -> "dict[str, Any]":
+def _shown(tx: Transaction, name: str, registered_at: str | None, engaged: bool) -> "dict[str, Any]":
     return {
         "identity": name,
         "listener": None,
         "last_seen": mail.last_seen(tx, name) or registered_at,
         "pending": mail.pending(tx, name),
+        "engaged": engaged,
     }

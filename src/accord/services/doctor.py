@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from accord import __version__, errors
-from accord.home import Home
-from accord.services import discovery
+from accord.home import Home, Tokens
+from accord.services import agents, discovery
 from accord.services.halt import Halt
 from accord.settings import SETTINGS, Settings
 from accord.store.protocols import Store
@@ -16,7 +16,9 @@ from accord.store.protocols import Store
 LEAST_FREE_MIB = 100
 
 
-def examine(home: Home, settings: Settings, halt: Halt, open_store: Callable[[], Store]) -> list[dict[str, Any]]:
+def examine(
+    home: Home, tokens: Tokens, settings: Settings, halt: Halt, open_store: Callable[[], Store]
+) -> list[dict[str, Any]]:
     """What was looked at, whether it is well, and what was found."""
     checks = {
         "versions": _versions,
@@ -24,7 +26,8 @@ def examine(home: Home, settings: Settings, halt: Halt, open_store: Callable[[],
         "home": lambda: _home(home.path),
         "free space": lambda: _free_space(home.path),
         "store": lambda: _store(open_store()),
-        "agents": lambda: _agents(open_store()),
+        "agents": lambda: _agents(open_store(), halt.count()),
+        "tokens": lambda: _tokens(open_store(), tokens),
         "halt": lambda: _halt(halt),
     }
     return [{"check": name, **_look(look)} for name, look in checks.items()]
@@ -77,6 +80,22 @@ def _halt(halt: Halt) -> str:
     return "nothing is halted"
 
 
-def _agents(store: Store) -> str:
-    found = discovery.everybody(store)["identities"]
+def _agents(store: Store, halts: int) -> str:
+    found = discovery.everybody(store, halts)["identities"]
+    waiting = [one["identity"] for one in found if not one["engaged"]]
+    if waiting:
+        raise errors.NotEngaged(identity=" ".join(waiting))
     return f"{len(found) - 1} registered, {sum(one['pending'] for one in found)} messages unread"
+
+
+def _tokens(store: Store, tokens: Tokens) -> str:
+    """Each token that lies here is private, and that of a registered agent."""
+    found = tokens.names()
+    for name in found:
+        path = tokens.path_of(name)
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+        if mode & 0o077:
+            reason = f"others may read it (mode {mode:o}; it should be 600)"
+            raise errors.DataDirError(path=path, errno=0, reason=reason)
+        agents.resume(store, agents.Actor(name, tokens.read(name), token_path=path))
+    return f"{len(found)} in {tokens.path}"

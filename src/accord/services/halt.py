@@ -50,6 +50,8 @@ class Halt:
     def set(self, reason: str) -> None:
         """Halt everything; the reason of an earlier halt stays when there is no new one."""
         folder.make_folder(self._folder)
+        if os.path.isdir(self.path):
+            return  # odd, and so halted already
         if reason or self.reason() is None:
             self._write(self.path, reason.encode("utf-8", "replace") + b"\n")
 
@@ -59,7 +61,10 @@ class Halt:
             return False
         count = self.count()
         self._write(self._count_path, b"%d\n" % (1 if count == _NOBODY_ENGAGED else count + 1))
-        os.unlink(self.path)
+        try:
+            os.rmdir(self.path) if os.path.isdir(self.path) else os.unlink(self.path)
+        except OSError as error:
+            raise folder.refusal(error, self.path) from None
         return True
 
     def _read(self) -> str:

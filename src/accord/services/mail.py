@@ -1,6 +1,6 @@
 """Messages: sending, reading, acknowledging.
 
-messages/ID         the message, once, with the number it has in each recipient's inbox
+messages/ID         the message, once: a line of JSON, with the number it has in each recipient's inbox, then the text
 mail/NAME           an inbox: numbered ids, never changed and never removed
 cursor              how far each inbox was acknowledged
 sent/NAME           what somebody sent, numbered ids
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 MESSAGES = "messages"
 MOST_RECIPIENTS = MAX_WRITES - 4  # the message, what was sent, the conversation, what was answered
+
+_SHOWN = (
+    "from", "to", "timestamp", "message", "conversation", "type", "sequence", "reply_to", "channel", "verified",
+)  # fmt: skip
 
 # Delivery states, in their order.
 QUEUED, SEEN, ANSWERED = "queued", "seen", "answered"
@@ -63,10 +67,10 @@ def send(store: "Store", actor: "Actor", draft: Draft, inbox_limit: int) -> list
         before = find(tx, draft.id)
         if before is not None:
             return _sent_before(before, actor, draft)
-        to = _recipients(tx, actor.name, draft)
-        conversation = _conversation(tx, draft)
-        for name in to:
-            _check_room(tx, name, inbox_limit)
+        answered = _answered(tx, draft)
+        to = _recipients(tx, actor.name, draft, answered)
+        conversation = draft.conversation or (answered and answered["conversation"]) or draft.reply_to
+        _check_room(tx, to, inbox_limit)
         pointer = draft.id.encode()
         places = {name: tx.append(f"mail/{name}", pointer) for name in to}
         tx.append(f"sent/{actor.name}", pointer)
@@ -118,6 +122,8 @@ def sent(store: "Store", name: str, limit: int) -> "list[dict[str, Any]]":
     """What somebody sent, newest first, with the state at each recipient."""
 
     def work(tx: "Transaction") -> "list[dict[str, Any]]":
+        if name != HUMAN and agents.find(tx, name) is None:
+            raise errors.NotRegistered(identity=name, near=agents.near(tx, [name]))
         known: dict[str, cursors.Cursor] = {}
         return [
             {**shown(tx, id), "states": _states(tx, id, known)}
@@ -145,9 +151,9 @@ def thread(store: "Store", id: str, limit: int) -> "list[dict[str, Any]]":
     return transact(store, work)
 
 
-def pending(tx: "Transaction", name: str) -> int:
+def pending(tx: "Transaction", name: str, check: bool = True) -> int:
     """How many messages are not acknowledged."""
-    return tx.head(f"mail/{name}").last - cursors.read(tx, name).count
+    return tx.head(f"mail/{name}", check).last - cursors.read(tx, name, check).count
 
 
 def last_seen(tx: "Transaction", name: str) -> "str | None":
@@ -160,7 +166,7 @@ def last_seen(tx: "Transaction", name: str) -> "str | None":
 def find(tx: "Transaction", id: str, check: bool = True) -> "dict[str, Any] | None":
     """The message as it is stored; one that is there never changes."""
     item = tx.get(MESSAGES, id, check=check)
-    return None if item is None else jsontext.loads(item.value)  # type: ignore[return-value]
+    return None if item is None else decode(item.value)
 
 
 def shown(tx: "Transaction", id: str) -> "dict[str, Any]":
@@ -168,7 +174,14 @@ def shown(tx: "Transaction", id: str) -> "dict[str, Any]":
     record = find(tx, id, check=False)
     if record is None:
         raise errors.StoreDamaged(path=f"{MESSAGES}/{id}", reason="an inbox names it, and it is not there")
-    return {"message_id": id, **record, "to": list(record["to"])}
+    return {"message_id": id, **{name: record[name] for name in _SHOWN}, "to": list(record["to"])}
+
+
+def decode(value: bytes) -> "dict[str, Any]":
+    """What a message's item holds."""
+    line, _, text = value.partition(b"\n")
+    record: dict[str, Any] = jsontext.loads(line)  # type: ignore[assignment]
+    return {**record, "message": text.decode()}
 
 
 def thread_of(conversation: str) -> str:
@@ -177,9 +190,11 @@ def thread_of(conversation: str) -> str:
     return "/".join(names.to_key("thread", conversation))
 
 
-def _recipients(tx: "Transaction", sender: str, draft: Draft) -> list[str]:
-    """Who gets it, each once; an error names everybody who cannot."""
+def _recipients(tx: "Transaction", sender: str, draft: Draft, answered: "dict[str, Any] | None") -> list[str]:
+    """Who gets it, each once; an error names everybody who cannot. An answer goes to who asked, if to nobody else."""
     wanted = [name for name in draft.to if name != ALL]
+    if answered is not None and not draft.to and not draft.channel:
+        wanted = [answered["from"]]
     if ALL in draft.to:
         wanted += [name for name, _ in agents.present(tx) if name != sender]
     if draft.channel:
@@ -193,34 +208,42 @@ def _recipients(tx: "Transaction", sender: str, draft: Draft) -> list[str]:
         raise errors.TooManyRecipients(most=MOST_RECIPIENTS, found=len(to))
     records = {name: agents.find(tx, name) for name in to if name != HUMAN}
     unknown = [name for name, record in records.items() if record is None]
-    if unknown:
-        raise errors.RecipientNeverRegistered(names=", ".join(unknown), near=agents.near(tx, unknown))
     gone = [name for name, record in records.items() if record and record["gone"]]
+    if unknown:
+        names = ", ".join([*unknown, *[f"{name} (registered once, and gone)" for name in gone]])
+        raise errors.RecipientNeverRegistered(names=names, near=agents.near(tx, unknown))
     if gone:
         raise errors.RecipientGone(names=", ".join(gone))
     return to
 
 
-def _conversation(tx: "Transaction", draft: Draft) -> str:
-    """The one that is named, or that of the message answered; an answer to a message without starts one."""
+def _answered(tx: "Transaction", draft: Draft) -> "dict[str, Any] | None":
+    """The message that this one answers."""
     if not draft.reply_to:
-        return draft.conversation
+        return None
     answered = find(tx, draft.reply_to)
     if answered is None:
         raise errors.MessageNotFound(identity="an answer", ids=draft.reply_to)
-    return draft.conversation or answered["conversation"] or draft.reply_to
+    return answered
 
 
-def _check_room(tx: "Transaction", name: str, inbox_limit: int) -> None:
+def _check_room(tx: "Transaction", to: list[str], inbox_limit: int) -> None:
     """A soft limit: looked at without a check, or every acknowledgement would disturb every sender."""
-    unread = tx.head(f"mail/{name}", check=False).last - cursors.read(tx, name, check=False).count
-    if unread >= inbox_limit:
-        raise errors.InboxFull(identity=name, found=unread, most=inbox_limit)
+    unread = {name: pending(tx, name, check=False) for name in to}
+    full = [name for name in to if unread[name] >= inbox_limit]
+    if full:
+        raise errors.InboxFull(identity=", ".join(full), found=max(unread.values()), most=inbox_limit)
 
 
 def _sent_before(record: "dict[str, Any]", actor: "Actor", draft: Draft) -> list[str]:
-    same = (actor.name, draft.body, draft.reply_to or None, draft.type or None, draft.channel or None)
-    if same != (record["from"], record["message"], record["reply_to"], record["type"], record["channel"]):
+    asked = (actor.name, draft.body, draft.reply_to or None, draft.type or None, draft.channel or None)
+    same = asked == (record["from"], record["message"], record["reply_to"], record["type"], record["channel"])
+    if draft.conversation:
+        same = same and draft.conversation == record["conversation"]
+    if draft.to and ALL not in draft.to:
+        # A channel may have had other members then.
+        same = same and (set(draft.to) <= set(record["to"]) if draft.channel else set(draft.to) == set(record["to"]))
+    if not same:
         raise errors.IdReused(key=draft.id)
     return list(record["to"])
 
@@ -228,11 +251,13 @@ def _sent_before(record: "dict[str, Any]", actor: "Actor", draft: Draft) -> list
 def _encode(
     sender: str, draft: Draft, conversation: str, places: "dict[str, Number]", sequence: "Number | None"
 ) -> "Template":
-    """The message as JSON, in pieces around the numbers that the commit will give."""
+    """The message as it is stored, in pieces around the numbers that the commit will give.
+
+    The text is not part of the JSON: escapes could make it too long for a commit.
+    """
     record = {
         "from": sender,
         "timestamp": draft.at,
-        "message": draft.body,
         "conversation": conversation or None,
         "type": draft.type or None,
         "reply_to": draft.reply_to or None,
@@ -242,7 +267,7 @@ def _encode(
     pieces: list[bytes | Number] = [jsontext.dumps(record)[:-1].encode() + b',"to":{']
     for comma, (name, number) in zip([b"", *[b","] * len(places)], places.items(), strict=False):
         pieces += [comma + f'"{name}":'.encode(), number]
-    pieces += [b'},"sequence":', sequence if sequence is not None else b"null", b"}"]
+    pieces += [b'},"sequence":', sequence if sequence is not None else b"null", b"}\n", draft.body.encode()]
     return tuple(pieces)
 
 

@@ -8,7 +8,7 @@ import os
 
 import apsw
 
-from accord import errors, jsontext
+from accord import errors
 from accord.services import mail
 from accord.store.contract import MAX_PAGE
 from accord.store.local import folder
@@ -37,13 +37,26 @@ def search(store: "Store", cache: str, query: str, limit: int) -> "list[dict[str
     terms = _terms(query)
     if not terms:
         return []
+    try:
+        ids = _find(store, cache, terms, limit)
+    except errors.StorageFailing:
+        _remove(f"{cache}/search.db")  # it can be made anew at any time
+        ids = _find(store, cache, terms, limit)
+    return transact(store, lambda tx: [mail.shown(tx, id) for id in ids])
+
+
+def _find(store: "Store", cache: str, terms: str, limit: int) -> list[str]:
     index = _Index(cache)
     try:
         index.catch_up(store)
-        ids = index.find(terms, limit)
+        return index.find(terms, limit)
     finally:
         index.close()
-    return transact(store, lambda tx: [mail.shown(tx, id) for id in ids])
+
+
+def _remove(path: str) -> None:
+    for leftover in (path, f"{path}-wal", f"{path}-shm"):
+        folder.unlink_if_there(leftover)
 
 
 def _terms(query: str) -> str:
@@ -59,12 +72,8 @@ class _Index:
         os.close(folder.open_private(self._path))
         try:
             self._open()
-        except apsw.Error:
-            # It can be made anew at any time.
-            for leftover in (self._path, f"{self._path}-wal", f"{self._path}-shm"):
-                folder.unlink_if_there(leftover)
-            os.close(folder.open_private(self._path))
-            self._open()
+        except apsw.Error as error:
+            raise errors.StorageFailing(path=self._path, reason=str(error)) from None
 
     def close(self) -> None:
         self._db.close()
@@ -118,7 +127,7 @@ class _Index:
 
     def _add(self, items: "Iterable[Item]") -> None:
         for item in items:
-            record: Any = jsontext.loads(item.value)
+            record = mail.decode(item.value)
             self._db.execute("insert or ignore into known(id) values (?)", (item.id,))
             if self._db.changes():
                 row = (self._db.last_insert_rowid(), record["from"], record["message"])

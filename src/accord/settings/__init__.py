@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 FILE = "accord.yml"
+LOCAL_ENGINES = ("sqlite", "files")
 
 
 class Setting:
@@ -46,7 +47,9 @@ SETTINGS = {
     "engine": Setting(
         "", "where everything is stored, as ENGINE:PLACE; empty: sqlite in the home", _engine, trust=True
     ),
-    "message_limit": Setting(MAX_MESSAGE_BYTES, "bytes that one message may have", _whole(1, MAX_MESSAGE_BYTES)),
+    "message_limit": Setting(
+        MAX_MESSAGE_BYTES, "bytes that one message may have, at most the default", _whole(1, MAX_MESSAGE_BYTES)
+    ),
     "lock_timeout_s": Setting(
         30, "seconds that a command waits for others who change the same things", _whole(1, 3600)
     ),
@@ -68,14 +71,22 @@ class Settings:
     def find(self, name: str) -> tuple[object, str]:
         """The value, and where it comes from: `flag`, `$VARIABLE`, a file, or `default`."""
         if name in self._flags:
-            return _read(name, self._flags[name], "a flag"), "flag"
+            return self._placed(name, _read(name, self._flags[name], f"--{name}"), self._cwd), "flag"
         variable = f"ACCORD_{name.upper()}"
         if self._env.get(variable):
-            return _read(name, self._env[variable], f"${variable}"), f"${variable}"
+            return self._placed(name, _read(name, self._env[variable], f"${variable}"), self._cwd), f"${variable}"
         for path, values in self.files():
             if name in values:
-                return values[name], path
+                return self._placed(name, values[name], os.path.dirname(path)), path
         return SETTINGS[name].default, "default"
+
+    def _placed(self, name: str, value: object, folder: str) -> object:
+        """An engine's place on this disk is where it was written down, whatever the working directory is by then."""
+        if name != "engine":
+            return value
+        engine, colon, place = str(value).partition(":")
+        is_relative = engine in LOCAL_ENGINES and place and not place.startswith(("/", "~"))
+        return f"{engine}{colon}{folder}/{place}" if is_relative else value
 
     def files(self) -> list[tuple[str, dict[str, object]]]:
         """The files there are and what they set, the project's first."""

@@ -1,7 +1,7 @@
 """Reading `accord.yml`, once for each change of it, and which ones their owner trusts."""
 
 import os
-from hashlib import blake2b
+import stat
 
 from accord import errors, jsontext
 from accord.settings import SETTINGS, read_cache
@@ -26,6 +26,8 @@ def values_of(path: str, home: str) -> tuple[dict[str, object], str]:
         return cached["values"], cached["digest"]
     text = _read_text(path)
     values = _parse(path, text)
+    from _blake2 import blake2b
+
     digest = blake2b(text, digest_size=32).hexdigest()
     _remember(home, _CACHE, path, {"stamp": stamp, "known": sorted(SETTINGS), "values": values, "digest": digest})
     return values, digest
@@ -48,7 +50,9 @@ def _stamp(path: str) -> str:
         found = os.stat(path)
     except OSError as error:
         raise errors.InvalidConfig(path=path, reason=f"it cannot be read ({error.strerror})") from None
-    return f"{found.st_mtime_ns} {found.st_size} {found.st_ino} {found.st_dev}"
+    if not stat.S_ISREG(found.st_mode):
+        raise errors.InvalidConfig(path=path, reason="it is no file")
+    return f"{found.st_mtime_ns} {found.st_ctime_ns} {found.st_size} {found.st_ino} {found.st_dev}"
 
 
 def _read_text(path: str) -> bytes:
@@ -81,7 +85,7 @@ def _name(path: str, name: object) -> str:
         from difflib import get_close_matches
 
         near = get_close_matches(str(name), SETTINGS)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(SETTINGS)}"
+        hint = f"perhaps {near[0]} is meant" if near else f"there are {', '.join(SETTINGS)}"
         raise errors.InvalidConfig(path=path, reason=f"it sets {str(name)[:100]!r}, which is no setting; {hint}")
     return str(name)
 

@@ -12,13 +12,15 @@ if TYPE_CHECKING:
 
 
 def join(line: "Line", words: "dict[str, Any]") -> None:
-    words["identity"] = words.get("identity") or myself(line, "--identity")
+    if "identity" not in words:
+        words["identity"] = myself(line, "--identity")
     result = line.call("channel.join", words)
     line.answer(result, lambda: f"{result['identity']} is in {result['channel']}\n")
 
 
 def leave(line: "Line", words: "dict[str, Any]") -> None:
-    words["identity"] = words.get("identity") or myself(line, "--identity")
+    if "identity" not in words:
+        words["identity"] = myself(line, "--identity")
     result = line.call("channel.leave", words)
     line.answer(result, lambda: f"{result['identity']} is no longer in {result['channel']}\n")
 
@@ -26,7 +28,7 @@ def leave(line: "Line", words: "dict[str, Any]") -> None:
 def show(line: "Line", words: "dict[str, Any]") -> None:
     result = line.call("channel.list", words)
     rows = [(found["channel"], ", ".join(found["members"])) for found in result["channels"]]
-    line.answer(result, lambda: table(line, ("channel", "members"), rows) if rows else "no channels\n")
+    line.answer(result, lambda: table(line, ("channel", "members"), rows) if rows else "no channels\n", styled=True)
 
 
 VERBS = {

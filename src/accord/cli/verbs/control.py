@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 
 
 def halt(line: "Line", words: "dict[str, Any]") -> None:
+    if words.get("status"):
+        found = line.call("halt.status", {})
+        line.answer(found, lambda: f"halted: {found['halted']}\n" if found["halted"] else "nothing is halted\n")
+        return
     # However it is typed, it halts.
     reason = " ".join(words.get("reason") or []).encode("utf-8", "replace").decode()
     result = line.call("halt.set", {"reason": reason})
@@ -23,12 +27,21 @@ def unhalt(line: "Line", words: "dict[str, Any]") -> None:
 
 
 def engage(line: "Line", words: "dict[str, Any]") -> None:
+    if words.get("identities") == ["all"]:
+        words = {"all": True}
     result = line.call("halt.engage", words)
     line.answer(result, lambda: f"engaged: {', '.join(result['engaged']) or 'nobody was waiting'}\n")
 
 
 VERBS = {
-    "halt": Verb(halt, positional=("reason",), extra={"reason": "Words"}, help="Halt everything, in every home."),
+    "halt": Verb(
+        halt,
+        positional=("reason",),
+        extra={"reason": "Words", "status": "Flag"},
+        notes={"status": "only say whether everything is halted"},
+        help="Halt everything, in every home of yours.",
+        any_words=True,
+    ),
     "unhalt": Verb(unhalt, "halt.lift"),
     "engage": Verb(engage, "halt.engage", positional=("identities",)),
 }

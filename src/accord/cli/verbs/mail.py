@@ -15,7 +15,7 @@ def send(line: "Line", words: "dict[str, Any]") -> None:
     params = {
         "id": new_message_id(),  # before the first try, so that asking again sends nothing twice
         **words,
-        "sender": words.get("sender") or myself(line, "--from"),
+        "sender": words["sender"] if "sender" in words else myself(line, "--from"),
         "message": _body(line, words),
     }
     params.pop("message_file", None)
@@ -24,18 +24,26 @@ def send(line: "Line", words: "dict[str, Any]") -> None:
     line.answer(result, lambda: f"sent {result['message_id']} to {_names(result['to'])}\n")
 
 
-def check(line: "Line", words: "dict[str, Any]") -> None:
-    words["identity"] = words.get("identity") or myself(line, "--identity")
+def check(line: "Line", words: "dict[str, Any]") -> int:
+    if "identity" not in words:
+        words["identity"] = myself(line, "--identity")
     result = line.call("mail.check", words)
-    line.answer(result, lambda: _inbox(line, result))
-    if result["messages"] and not words.get("peek"):
-        # Only now that it was printed: what a reader did not get comes again.
+    line.answer(result, lambda: _inbox(line, result), styled=True)
+    if words.get("peek") or not result["messages"]:
+        return 0
+    # Only now that it was printed: what a reader did not get comes again.
+    try:
         ids = [message["message_id"] for message in result["messages"]]
         line.call("mail.ack", {"identity": words["identity"], "ids": ids})
+    except errors.AccordError as error:
+        line.io.err(f"accord: not acknowledged: {error} [{error.code}]\n")
+        return error.exit
+    return 0
 
 
 def ack(line: "Line", words: "dict[str, Any]") -> None:
-    words["identity"] = words.get("identity") or myself(line, "--identity")
+    if "identity" not in words:
+        words["identity"] = myself(line, "--identity")
     result = line.call("mail.ack", words)
     line.answer(result, lambda: f"acknowledged {len(result['acknowledged'])}\n")
 
@@ -53,7 +61,12 @@ VERBS = {
         },
         usage="(--to NAME... | --channel CHANNEL) (--message TEXT | --message-file PATH | -) [--from NAME] [OPTION...]",
     ),
-    "check": Verb(check, "mail.check", positional=("identity",)),
+    "check": Verb(
+        check,
+        "mail.check",
+        positional=("identity",),
+        help="Show the oldest unread messages, and acknowledge them once they are printed.",
+    ),
     "ack": Verb(ack, "mail.ack", positional=("ids",)),
 }
 
@@ -65,11 +78,14 @@ def myself(line: "Line", option: str) -> str:
         return agent
     if line.io.is_terminal(0):
         return "human"
-    raise line.words.wrong(f"Say who you are with {option} NAME or $ACCORD_AGENT")
+    raise line.words.wrong(f"Say who you are with {option} NAME or $ACCORD_AGENT; the owner is human")
 
 
 def _body(line: "Line", words: "dict[str, Any]") -> str:
     """The message, from exactly one of the three places it may be in."""
+    for name in ("message", "message_file"):
+        if words.get(name) == "-":
+            words["stdin"] = words.pop(name)
     given = [name for name in ("message", "message_file", "stdin") if name in words]
     if len(given) != 1:
         found = "more than one is" if given else "none is"
@@ -78,7 +94,7 @@ def _body(line: "Line", words: "dict[str, Any]") -> str:
         return str(words["message"])
     most = line.context.settings["message_limit"]
     path = words.get("message_file")
-    data = line.io.read_file(path, most) if path else line.io.read_input(most)
+    data = line.io.read_input(most) if path is None else line.io.read_file(path, most)
     try:
         return data.decode()
     except UnicodeDecodeError as error:

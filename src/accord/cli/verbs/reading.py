@@ -1,6 +1,6 @@
 """sent, thread, search, discover."""
 
-from accord.cli.show import messages, table
+from accord.cli.show import messages, one_line, table
 from accord.cli.verbs.mail import myself
 from accord.cli.words import Verb
 
@@ -12,35 +12,40 @@ if TYPE_CHECKING:
 
 
 def sent(line: "Line", words: "dict[str, Any]") -> None:
-    words["sender"] = words.get("sender") or myself(line, "--from")
+    if "sender" not in words:
+        words["sender"] = myself(line, "--from")
     result = line.call("mail.sent", words)
-    line.answer(result, lambda: messages(line, result["messages"]) or f"{result['identity']} has sent nothing\n")
+    line.answer(
+        result, lambda: messages(line, result["messages"]) or f"{result['identity']} has sent nothing\n", styled=True
+    )
 
 
 def thread(line: "Line", words: "dict[str, Any]") -> None:
     result = line.call("mail.thread", words)
-    line.answer(result, lambda: messages(line, result["messages"]))
+    line.answer(result, lambda: messages(line, result["messages"]), styled=True)
 
 
 def search(line: "Line", words: "dict[str, Any]") -> None:
     result = line.call("mail.search", words)
-    line.answer(result, lambda: messages(line, result["messages"]) or "nothing found\n")
+    line.answer(result, lambda: messages(line, result["messages"]) or "nothing found\n", styled=True)
 
 
 def discover(line: "Line", words: "dict[str, Any]") -> None:
     result = line.call("agent.discover", words)
-    line.answer(result, lambda: _everybody(line, result))
+    line.answer(result, lambda: _everybody(line, result), styled=True)
 
 
 def _everybody(line: "Line", result: "dict[str, Any]") -> str:
     rows = [(who["identity"], who["pending"], who["last_seen"]) for who in result["identities"]]
-    halted = f"HALTED: {result['halted']}\n" if result["halted"] else ""
-    return halted + table(line, ("identity", "unread", "last seen"), rows)
+    halted = f"HALTED: {one_line(result['halted'])}\n" if result["halted"] else ""
+    waiting = [who["identity"] for who in result["identities"] if not who["engaged"]]
+    engage = f"waiting for `accord engage`: {', '.join(waiting)}\n" if waiting else ""
+    return halted + table(line, ("identity", "unread", "last seen"), rows) + engage
 
 
 VERBS = {
     "sent": Verb(sent, "mail.sent", positional=("sender",), names={"sender": "from"}),
-    "thread": Verb(thread, "mail.thread", positional=("id",)),
+    "thread": Verb(thread, "mail.thread", positional=("conversation",)),
     "search": Verb(search, "mail.search", positional=("query",)),
     "discover": Verb(discover, "agent.discover"),
 }

@@ -2,7 +2,8 @@
 
 import sys
 
-from accord.cli.show import table
+from accord import errors
+from accord.cli.show import one_line, table
 from accord.cli.words import Verb
 
 TYPE_CHECKING = False
@@ -20,7 +21,11 @@ def init(line: "Line", words: "dict[str, Any]") -> None:
 def config(line: "Line", words: "dict[str, Any]") -> None:
     result = line.call("config.show", words)
     rows = [(found["name"], found["value"], found["source"]) for found in result["settings"]]
-    line.answer(result, lambda: f"home  {result['home']}\n\n" + table(line, ("setting", "value", "from"), rows))
+    line.answer(
+        result,
+        lambda: f"home  {one_line(result['home'])}\n\n" + table(line, ("setting", "value", "from"), rows),
+        styled=True,
+    )
 
 
 def trust(line: "Line", words: "dict[str, Any]") -> None:
@@ -31,7 +36,7 @@ def trust(line: "Line", words: "dict[str, Any]") -> None:
 def doctor(line: "Line", words: "dict[str, Any]") -> int:
     result = line.call("home.doctor", words)
     rows = [("ok" if found["ok"] else "WRONG", found["check"], found["found"]) for found in result["checks"]]
-    line.answer(result, lambda: table(line, ("", "what", "found"), rows))
+    line.answer(result, lambda: table(line, ("", "what", "found"), rows), styled=True)
     return 0 if result["healthy"] else 1
 
 
@@ -39,7 +44,11 @@ def demo(line: "Line", words: "dict[str, Any]") -> None:
     from accord.demo import main
 
     sys.argv[1:] = []
-    main()
+    try:
+        main()
+        sys.stdout.flush()  # the command ends without
+    except BrokenPipeError as error:
+        raise errors.OutputClosed(reason=error.strerror) from None
 
 
 VERBS = {

@@ -75,6 +75,8 @@ def _make_folder(path: str) -> None:
             raise NotADirectoryError(errno.ENOTDIR, "it is not a folder", path) from None
         return
     except FileNotFoundError:
+        if os.path.isdir(os.path.dirname(path)):
+            raise  # where nothing can be made, as in /proc
         _make_folder(os.path.dirname(path))
         _make_folder(path)
         return

@@ -1,0 +1,67 @@
+"""The processes that tests start by the dozen, and kill: they call operations, and say at once what came of each.
+
+They import no more than the command line does, since starting them is most of what they cost.
+"""
+
+import os
+import sys
+
+from accord.errors import AccordError
+from accord.operations import call
+from accord.operations.context import Context
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def say(*words: str) -> None:
+    os.write(1, " ".join(words).encode() + b"\n")
+
+
+def send(sender: str, to: str, first: str, last: str) -> None:
+    """Send numbered messages, each under an id of its own; whoever comes after may send the last one again."""
+    context = Context(os.environ)
+    for n in range(int(first), int(last) + 1):
+        params = {"sender": sender, "to": [to], "message": f"{sender} {n}", "id": f"{sender}-{n}"}
+        call(context, "mail.send", params)
+        say("sent", str(n))
+
+
+def read(name: str) -> None:
+    """Read and acknowledge for ever."""
+    context = Context(os.environ)
+    say("ready")
+    while True:
+        found = call(context, "mail.check", {"identity": name, "limit": 3, "wait": 60})
+        ids = [message["message_id"] for message in found["messages"]]
+        say("got", *ids)
+        call(context, "mail.ack", {"identity": name, "ids": ids})
+        say("acknowledged", *ids)
+
+
+def crowd(rounds: str, processes: str, *flags: str) -> None:
+    """In each round, fork processes that register one name all at once, and say what each was told."""
+    for round in range(int(rounds)):
+        here, start = os.pipe()
+        for _ in range(int(processes)):
+            if os.fork() == 0:
+                os.close(start)
+                context = Context(os.environ)
+                os.read(here, 1)  # returns when all are there
+                try:
+                    call(context, "agent.register", {"identity": f"n{round}", **dict.fromkeys(flags, True)})
+                    say(f"n{round}", "ok")
+                except AccordError as error:
+                    say(f"n{round}", error.code)
+                os._exit(0)
+        os.close(start)
+        for _ in range(int(processes)):
+            os.wait()
+        os.close(here)
+
+
+WORK: "dict[str, Callable[..., None]]" = {"send": send, "read": read, "crowd": crowd}
+
+if __name__ == "__main__":
+    WORK[sys.argv[1]](*sys.argv[2:])
