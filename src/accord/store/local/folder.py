@@ -69,18 +69,22 @@ def refusal(error: OSError, path: str) -> errors.AccordError:
 
 def _make_folder(path: str) -> None:
     try:
+        _make_one(path)
+    except FileNotFoundError:
+        above = os.path.dirname(path)
+        if not os.path.isdir(above):
+            _make_folder(above)
+        _make_one(path)  # above it there is a folder by now; in some, as in /proc, none can be made
+
+
+def _make_one(path: str) -> None:
+    try:
         os.mkdir(path, 0o700)
     except FileExistsError:
         if not os.path.isdir(path):
             raise NotADirectoryError(errno.ENOTDIR, "it is not a folder", path) from None
-        return
-    except FileNotFoundError:
-        if os.path.isdir(os.path.dirname(path)):
-            raise  # where nothing can be made, as in /proc
-        _make_folder(os.path.dirname(path))
-        _make_folder(path)
-        return
-    os.chmod(path, 0o700)
+    else:
+        os.chmod(path, 0o700)
 
 
 def _reason(error: OSError, path: str) -> str:

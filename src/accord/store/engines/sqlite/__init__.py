@@ -229,8 +229,8 @@ class Sqlite:
 
     def _open(self) -> None:
         """What there is, or a new store; beside a file that is no store nothing is made."""
-        is_there = os.path.isfile(self._path)
-        if not is_there and os.path.lexists(self._path):
+        is_there = os.path.lexists(self._path)
+        if is_there and not os.path.isfile(self._path):
             raise errors.NotAStore(path=self._path, reason="it is not a file")
         if is_there and not os.path.exists(self._path + "-gate"):
             with self.snapshot():
