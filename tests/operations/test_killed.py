@@ -2,7 +2,6 @@
 
 import os
 import random
-import select
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import pytest
 from tests.operations.people import register, unread
 from tests.operations.processes import until_it_waits
 from tests.operations.ways import CommandLine, Python, Way
+from tests.readable import readable
 
 WORKER = str(Path(__file__).with_name("worker.py"))
 SENDERS = ("s0", "s1")
@@ -33,7 +33,7 @@ class Process:
     def listen(self, timeout_s: float) -> None:
         """Take what was said, or wait for the next of it."""
         assert self._process.stdout
-        if select.select([self._process.stdout], [], [], timeout_s)[0]:
+        if readable([self._process.stdout], timeout_s):
             self._take(os.read(self._process.stdout.fileno(), 1 << 20))
 
     def wait_for(self, lines: int) -> None:

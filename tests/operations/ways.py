@@ -25,7 +25,7 @@ _VERBS = {
     "mail.check": ("check", "identity"),
     "mail.ack": ("ack", "ids"),
     "mail.sent": ("sent", ""),
-    "mail.thread": ("thread", "id"),
+    "mail.thread": ("thread", "conversation"),
     "mail.search": ("search", "query"),
     "channel.join": ("channel join", "channel"),
     "channel.leave": ("channel leave", "channel"),

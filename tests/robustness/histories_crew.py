@@ -1,12 +1,12 @@
 """Worker processes that are heard, killed and replaced."""
 
-import select
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
 
+from tests.readable import readable
 from tests.robustness.homes import WORKER_ENV
 
 PROGRAM = [sys.executable, "-S", "-c", "from tests.robustness.histories_worker import main; main()"]
@@ -49,7 +49,7 @@ class Crew:
     def hear(self) -> list[tuple[str, str]]:
         """Wait until somebody speaks: who, and what they say."""
         outputs = {process.stdout: name for name, process in self._processes.items() if process.stdout}
-        ready, _, _ = select.select(list(outputs), [], [], LONGEST_SILENCE_S)
+        ready = readable(list(outputs), LONGEST_SILENCE_S)
         assert ready, f"nobody has said anything for {LONGEST_SILENCE_S} seconds"
         heard = []
         for output in ready:

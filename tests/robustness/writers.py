@@ -5,7 +5,6 @@ a writer costs milliseconds.
 """
 
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from types import TracebackType
 from accord.store.open import open_store
 from accord.store.protocols import Store
 from accord.store.transaction import Transaction, transact
+from tests.readable import readable
 from tests.robustness.homes import PYTHON, WORKER_ENV, all_items
 
 
@@ -56,10 +56,10 @@ class Writers:
         """Kill a writer in the midst of its loop, and wait until it is gone and all that it said is heard."""
         pidfd = self._pidfds.pop(name)
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-        select.select([pidfd], [], [])
+        readable([pidfd])
         os.close(pidfd)
         assert self._nursery.stdout is not None
-        while select.select([self._nursery.stdout], [], [], 0)[0]:
+        while readable([self._nursery.stdout], 0):
             self.listen()
 
     def __enter__(self) -> "Writers":

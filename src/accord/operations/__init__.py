@@ -61,13 +61,16 @@ def find(name: str) -> "Callable[..., dict[str, Any]]":
 
 def parameters(function: "Callable[..., Any]") -> dict[str, tuple[str, bool]]:
     """The kind of each parameter, and whether it must be given."""
-    defaults = function.__kwdefaults__ or {}
-    annotations = function.__annotations__.items()
-    return {
-        name: (kind.removesuffix(" | None"), name not in defaults)
-        for name, kind in annotations
-        if name not in ("return", "context")
-    }
+    found: dict[str, tuple[str, bool]] | None = getattr(function, "parameters", None)
+    if found is None:
+        defaults = function.__kwdefaults__ or {}
+        found = {
+            name: (kind.removesuffix(" | None"), name not in defaults)
+            for name, kind in function.__annotations__.items()
+            if name not in ("return", "context")
+        }
+        function.parameters = found  # type: ignore[attr-defined]
+    return found
 
 
 def call(context: "Context", name: str, params: "Mapping[str, object]") -> "dict[str, Any]":

@@ -69,7 +69,7 @@ def _register(context: "Context", identity: str, force: bool, project: str) -> N
         halts = context.halt.count()
         by = agents.Actor(context.agent, halts=halts) if context.agent else None
         try:
-            actor = agents.Actor(identity, token, halts)
+            actor = agents.Actor(identity, agents.hash_token(token), halts)
             agents.register(context.store, actor, context.now(), force, project, by)
         except BaseException:
             os.unlink(staged)
@@ -82,6 +82,6 @@ def _register(context: "Context", identity: str, force: bool, project: str) -> N
 
 def _resume(context: "Context", identity: str) -> None:
     for staged, token in context.tokens.staged(identity):
-        if agents.holds(context.store, agents.Actor(identity, token)):
+        if agents.holds(context.store, agents.Actor(identity, agents.hash_token(token))):
             context.tokens.keep(identity, staged)
     agents.resume(context.store, context.actor(identity))

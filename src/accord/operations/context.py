@@ -30,7 +30,7 @@ class Context:
         self.settings = Settings(self.home.path, cwd, env, {"engine": engine} if engine else {})
         self.agent = env.get("ACCORD_AGENT", "").lower()  # "": a person, or a program of theirs
         self._token = env.get("ACCORD_TOKEN", "")
-        self._known_tokens: dict[str, str] = {}  # as they were when first needed: who is taken over shall notice
+        self._hashes: dict[str, str] = {}  # of tokens as they were when first needed: who is taken over shall notice
         self._store: Store | None = None
         self._closed = False
 
@@ -72,14 +72,16 @@ class Context:
             return Actor(HUMAN)
         if self.agent not in ("", name):
             raise errors.NotPermitted(operation=f"acting as {name}", agent=self.agent)
-        if not self._token and not self._known_tokens.get(name):
-            self._known_tokens[name] = self.tokens.read(name)
-        token = self._token or self._known_tokens[name]
-        return Actor(name, token, self.halt.count(), self.tokens.path_of(name))
+        if name not in self._hashes:
+            token = self._token or self.tokens.read(name)
+            if not token:
+                return Actor(name, "", self.halt.count(), self.tokens.path_of(name))
+            self._hashes[name] = hash_token(token)
+        return Actor(name, self._hashes[name], self.halt.count(), self.tokens.path_of(name))
 
     def forget_token(self, name: str) -> None:
         """After it was registered or given back here."""
-        self._known_tokens.pop(name, None)
+        self._hashes.pop(name, None)
 
     def check_reader(self, name: str, peek: bool) -> None:
         """Only whoever may act as somebody may read their inbox; who waits to be engaged may only look."""

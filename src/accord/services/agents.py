@@ -29,9 +29,9 @@ class Actor:
 
     __slots__ = ("halts", "name", "token_hash", "token_path")
 
-    def __init__(self, name: str, token: str = "", halts: int = 0, token_path: str = "") -> None:
+    def __init__(self, name: str, token_hash: str = "", halts: int = 0, token_path: str = "") -> None:
         self.name = name
-        self.token_hash = hash_token(token) if token else ""
+        self.token_hash = token_hash  # "": there is no token
         self.halts = halts  # how many there were; an agent must be engaged after each
         self.token_path = token_path  # where its token is expected, for the message of an error
 
@@ -141,7 +141,7 @@ def check_may_act(tx: "Transaction", actor: Actor) -> None:
 
 def find(tx: "Transaction", name: str) -> "dict[str, Any] | None":
     item = tx.get(AGENTS, name)
-    return None if item is None else jsontext.loads(item.value)  # type: ignore[return-value]
+    return None if item is None else jsontext.loads_own(item.value)  # type: ignore[return-value]
 
 
 def present(tx: "Transaction") -> "Iterator[tuple[str, dict[str, Any]]]":
@@ -149,7 +149,7 @@ def present(tx: "Transaction") -> "Iterator[tuple[str, dict[str, Any]]]":
     after = ""
     while page := tx.list(AGENTS, after, MAX_PAGE):
         for item in page:
-            record: dict[str, Any] = jsontext.loads(item.value)  # type: ignore[assignment]
+            record: dict[str, Any] = jsontext.loads_own(item.value)  # type: ignore[assignment]
             if not record["gone"]:
                 yield item.id, record
         after = page[-1].id

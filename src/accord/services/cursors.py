@@ -45,7 +45,7 @@ def read(tx: "Transaction", name: str, check: bool = True) -> Cursor:
     item = tx.get(CURSORS, name, check=check)
     if item is None:
         return Cursor()
-    record: Any = jsontext.loads(item.value)
+    record: Any = jsontext.loads_own(item.value)
     return Cursor(record["upto"], record["beyond"], record["at"])
 
 

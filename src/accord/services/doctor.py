@@ -97,5 +97,5 @@ def _tokens(store: Store, tokens: Tokens) -> str:
         if mode & 0o077:
             reason = f"others may read it (mode {mode:o}; it should be 600)"
             raise errors.DataDirError(path=path, errno=0, reason=reason)
-        agents.resume(store, agents.Actor(name, tokens.read(name), token_path=path))
+        agents.resume(store, agents.Actor(name, agents.hash_token(tokens.read(name)), token_path=path))
     return f"{len(found)} in {tokens.path}"

@@ -39,12 +39,17 @@ class Halt:
     def count(self) -> int:
         """How many halts were lifted."""
         try:
-            with open(self._count_path, "rb") as file:
-                text = file.read(_MOST_BYTES).strip()
+            fd = os.open(self._count_path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return 0
         except OSError:
             return _NOBODY_ENGAGED
+        try:
+            text = os.read(fd, _MOST_BYTES).strip()
+        except OSError:
+            return _NOBODY_ENGAGED
+        finally:
+            os.close(fd)
         return int(text) if text.isdigit() else _NOBODY_ENGAGED
 
     def set(self, reason: str) -> None:

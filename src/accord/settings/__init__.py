@@ -63,10 +63,13 @@ class Settings:
         self._cwd = cwd
         self._env = env
         self._flags = flags
+        self._known: dict[str, object] = {}
         self._files: list[tuple[str, dict[str, object]]] | None = None
 
     def __getitem__(self, name: str) -> "Any":
-        return self.find(name)[0]
+        if name not in self._known:
+            self._known[name] = self.find(name)[0]
+        return self._known[name]
 
     def find(self, name: str) -> tuple[object, str]:
         """The value, and where it comes from: `flag`, `$VARIABLE`, a file, or `default`."""

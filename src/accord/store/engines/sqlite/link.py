@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 BUSY_MS = 10_000  # other programs may lock the database without asking at the gate
-CHECKPOINT_PAGES = 500  # in the WAL; with more, who opens the store first has more to read
+CHECKPOINT_PAGES = 300  # in the WAL; with more, who opens the store first has more to read
 
 # Otherwise SQLite flushes inside each commit, with what the platform has for it.
 FLUSH_BY_HAND = platform.FLUSHES_WITH_FDATASYNC
@@ -186,9 +186,11 @@ class Link:
         return Item(id, *row) if row else None
 
     def head(self, collection: str) -> Head:
+        revision, last = self.recent.heads.get(collection) or (0, 0)
+        if last:
+            return Head(revision, last)  # the last number is known with the newest write that gave one
         row = self.row(_HEAD, (collection,)) or (0, 0)
-        revision, last = self.recent.heads.get(collection) or row
-        return Head(revision, max(last, row[1]))
+        return Head(revision or row[0], row[1])
 
     def page(self, collection: str, after: str, limit: int, reverse: bool) -> "Sequence[Item]":
         recent = self.recent.items.get(collection)
