@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 BUSY_MS = 10_000  # other programs may lock the database without asking at the gate
-CHECKPOINT_PAGES = 300  # in the WAL; with more, who opens the store first has more to read
+CHECKPOINT_PAGES = 500  # in the WAL; with more, who opens the store first has more to read
 
 # Otherwise SQLite flushes inside each commit, with what the platform has for it.
 FLUSH_BY_HAND = platform.FLUSHES_WITH_FDATASYNC
