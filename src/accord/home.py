@@ -11,10 +11,7 @@ import os
 
 from accord import errors
 from accord.store.local import folder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from accord.store.local.gate import Gate
+from accord.store.local.gate import Gate
 
 DEFAULT = "~/.accord"
 
@@ -56,12 +53,10 @@ class Tokens:
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def lock(self) -> "Gate":
-        """Held while names are registered and given back here: else the token of one could end up as another's."""
-        from accord.store.local.gate import Gate
-
+    def alone(self, timeout_s: float) -> "_Alone":
+        """For the time in which a name is registered or given back: else the token of one could end up as another's."""
         folder.make_folder(self.path)
-        return Gate(f"{self.path}/.lock")
+        return _Alone(f"{self.path}/.lock", timeout_s)
 
     def path_of(self, name: str) -> str:
         return f"{self.path}/{name}.token"
@@ -101,6 +96,25 @@ class Tokens:
             return []
         except OSError as error:
             raise folder.refusal(error, self.path) from None
+
+
+class _Alone:
+    """A gate for the length of a `with` block."""
+
+    def __init__(self, path: str, timeout_s: float) -> None:
+        self._gate = Gate(path)
+        self._timeout_s = timeout_s
+
+    def __enter__(self) -> None:
+        try:
+            self._gate.acquire(self._timeout_s)
+        except BaseException:
+            self._gate.close()
+            raise
+
+    def __exit__(self, *exc: object) -> None:
+        self._gate.release()
+        self._gate.close()
 
 
 def _read(path: str) -> str:

@@ -2,10 +2,13 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from accord import errors
 from accord.home import Tokens
+from accord.services import agents
 from tests.operations.people import refusal, register, send, texts, token_file, token_of, unread
 from tests.operations.ways import Python, Way
 
@@ -137,3 +140,18 @@ def test_only_the_holder_unregisters(way: Way, user_home: Path) -> None:
     token_file(user_home, "ann").unlink()
     refusal("TOKEN_MISSING", way.do, "agent.unregister", identity="ann")
     way.acting("ann", token).do("agent.unregister", identity="ann")
+
+
+@pytest.mark.covers("T1.1")
+def test_a_registration_that_may_have_happened_can_be_resumed(memory: Python, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit is made, and whether it is kept is not known."""
+    done = agents.register
+
+    def register_and_lose_the_answer(*params: Any) -> None:
+        done(*params)
+        raise errors.OutcomeUnknown(path="store", reason="the flush failed")
+
+    monkeypatch.setattr(agents, "register", register_and_lose_the_answer)
+    refusal("OUTCOME_UNKNOWN", memory.do, "agent.register", identity="ann")
+    memory.do("agent.register", identity="ann", resume=True)
+    send(memory, "ann", "ann")

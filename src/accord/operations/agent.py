@@ -2,6 +2,7 @@
 
 import os
 
+from accord import errors
 from accord.operations import operation
 from accord.services import agents
 
@@ -38,14 +39,9 @@ def register(
 @operation(changes=True)
 def unregister(context: "Context", *, identity: "OwnIdentity") -> "dict[str, Any]":
     """Give a name back; its inbox is kept for whoever registers it next."""
-    lock = context.tokens.lock()
-    lock.acquire(context.settings["lock_timeout_s"])
-    try:
+    with context.tokens.alone(context.settings["lock_timeout_s"]):
         agents.unregister(context.store, context.actor(identity), context.now())
         context.tokens.drop(identity)
-    finally:
-        lock.release()
-        lock.close()
     context.forget_token(identity)
     return {"identity": identity}
 
@@ -61,23 +57,20 @@ def discover(context: "Context") -> "dict[str, Any]":
 def _register(context: "Context", identity: str, force: bool, project: str) -> None:
     """The token is on the disk before it is good: a registration cut short can be resumed."""
     context.home.make()
-    lock = context.tokens.lock()
-    lock.acquire(context.settings["lock_timeout_s"])
-    try:
-        token = os.urandom(16).hex()
+    token = os.urandom(16).hex()
+    halts = context.halt.count()
+    actor = agents.Actor(identity, agents.hash_token(token), halts)
+    by = agents.Actor(context.agent, halts=halts) if context.agent else None
+    with context.tokens.alone(context.settings["lock_timeout_s"]):
         staged = context.tokens.stage(identity, token)
-        halts = context.halt.count()
-        by = agents.Actor(context.agent, halts=halts) if context.agent else None
         try:
-            actor = agents.Actor(identity, agents.hash_token(token), halts)
             agents.register(context.store, actor, context.now(), force, project, by)
+        except errors.OutcomeUnknown:
+            raise  # should it have happened, --resume finds the token
         except BaseException:
             os.unlink(staged)
             raise
         context.tokens.keep(identity, staged)
-    finally:
-        lock.release()
-        lock.close()
 
 
 def _resume(context: "Context", identity: str) -> None:
