@@ -122,6 +122,7 @@ def test_a_setting_has_its_effect(ann: User) -> None:
         ("\x00", "YAML"),
         ("\ufffe", "YAML"),
         ('"\\ud800": 1', "no setting"),
+        ("inbox_limit: 1\nmessage_limit: 2\ninbox_limit: 3", "'inbox_limit' twice"),
         ("inbox_limit: 2026-01-01", "inbox_limit should be"),
         ("inbox_limit: 2026-99-99", "YAML"),
         ("[" * 500, "YAML"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import accord
 from tests.cli.users import ACCORD, EXIT_CODES, INTERRUPTED, TIMEOUT_S, Done, User, contents, read_all
 from tests.need import need
 
@@ -187,3 +188,20 @@ def test_no_colour_elsewhere(ann: User) -> None:
     os.close(terminal)
     assert "identity" in out.read_text()
     assert "\x1b" not in out.read_text()
+
+
+@pytest.mark.covers("I6")
+def test_a_person_sees_how_far_long_work_has_come(ann: User) -> None:
+    with accord.open(str(ann.home)) as home:
+        for n in range(1001):  # a page of the store, and one more
+            home.mail.send(sender="ann", to=["ben"], message=f"word{n}")
+    code, screen = ann.at_terminal("search", "word7")
+    assert code == 0
+    bar, _, rest = screen.partition(b"\r\x1b[K")
+    assert b"] 1,000 of 1,001" in bar
+    assert b"from ann" in rest
+    assert b"of 1,001" not in rest, "gone when all is done"
+    (ann.home / "cache/search.db").unlink()
+    piped = ann.run("search", "word7")
+    assert piped.code == 0
+    assert not piped.err

@@ -46,6 +46,7 @@ class Line:
 
             given = self.words.globals
             self._context = Context(self.io.env, self.io.cwd, given.get("--home", ""), given.get("--engine", ""))
+            self._context.progress = self._progress
         return self._context
 
     def call(self, operation: str, params: "Mapping[str, object]") -> "dict[str, Any]":
@@ -55,6 +56,13 @@ class Line:
             return call(self.context, operation, params)
         except errors.Usage as error:
             raise self.words.wrong(str(error.details["reason"])) from None
+
+    def _progress(self, done: int, total: int) -> None:
+        """A bar that is drawn over itself, and gone when all is done, where a person looks."""
+        if self.io.is_terminal(2):
+            from accord.cli.show import bar
+
+            self.io.err(f"\r{bar(done, total)}\x1b[K" if done < total else "\r\x1b[K")
 
     def answer(self, result: "Mapping[str, object]", text: "Callable[[], str]", styled: bool = False) -> None:
         """Print what came of it, for a program or for a person; text with styles is safe already."""

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
     from accord.cli.run import Line
 
+_BAR = 30
+
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
@@ -22,6 +24,12 @@ def table(line: "Line", head: "Sequence[str]", rows: "Iterable[Sequence[object]]
     widths = [max(len(row[at]) for row in [list(head), *cells]) for at in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *cells]]
     return "\n".join([styled(line, lines[0].rstrip(), _BOLD), *[text.rstrip() for text in lines[1:]]]) + "\n"
+
+
+def bar(done: int, total: int) -> str:
+    """How far long work has come."""
+    full = _BAR * done // max(total, 1)
+    return f"[{'#' * full}{'.' * (_BAR - full)}] {done:,} of {total:,}"
 
 
 def one_line(value: object) -> str:

@@ -15,7 +15,7 @@ from accord.store.transaction import transact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from accord.home import Tokens
     from accord.store.protocols import Store
@@ -33,6 +33,7 @@ class Context:
         self._hashes: dict[str, str] = {}  # of tokens as they were when first needed: who is taken over shall notice
         self._store: Store | None = None
         self._closed = False
+        self.progress: Callable[[int, int], None] = _unseen  # called in long work, with how much of how much is done
 
     @property
     def right(self) -> str:
@@ -96,6 +97,10 @@ class Context:
         """Where the store stands: what a reader may keep, and watch from."""
         with self.store.snapshot() as snapshot:
             return f"{snapshot.epoch}.{snapshot.revision}"
+
+
+def _unseen(done: int, total: int) -> None:
+    """Nobody looks on."""
 
 
 def _absolute(cwd: str, path: str, user_home: str) -> str:

@@ -102,7 +102,9 @@ def search(context: "Context", *, query: "Text", limit: "Count" = 20) -> "dict[s
     """Find messages by their words."""
     from accord.services.search import search as find
 
-    return {"query": query, "messages": find(context.store, f"{context.home.path}/cache", query, min(limit, 1000))}
+    cache = f"{context.home.path}/cache"
+    found = find(context.store, cache, query, min(limit, 1000), context.progress)
+    return {"query": query, "messages": found}
 
 
 def _wait(context: "Context", identity: str, limit: int, peek: bool, wait_s: float) -> "dict[str, Any]":

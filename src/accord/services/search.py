@@ -16,11 +16,13 @@ from accord.store.transaction import transact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from accord.store.contract import Item
-    from accord.store.protocols import Store
+    from accord.store.protocols import Snapshot, Store
+
+    Progress = Callable[[int, int], None]  # how many are done, of how many
 
 _FORMAT = 1
 _BUSY_MS = 10_000
@@ -32,23 +34,23 @@ pragma user_version = {_FORMAT};
 """
 
 
-def search(store: "Store", cache: str, query: str, limit: int) -> "list[dict[str, Any]]":
+def search(store: "Store", cache: str, query: str, limit: int, progress: "Progress") -> "list[dict[str, Any]]":
     """The messages with all these words, the best first; the last word may be the start of one."""
     terms = _terms(query)
     if not terms:
         return []
     try:
-        ids = _find(store, cache, terms, limit)
+        ids = _find(store, cache, terms, limit, progress)
     except errors.StorageFailing:
         _remove(f"{cache}/search.db")  # it can be made anew at any time
-        ids = _find(store, cache, terms, limit)
+        ids = _find(store, cache, terms, limit, progress)
     return transact(store, lambda tx: [mail.shown(tx, id) for id in ids])
 
 
-def _find(store: "Store", cache: str, terms: str, limit: int) -> list[str]:
+def _find(store: "Store", cache: str, terms: str, limit: int, progress: "Progress") -> list[str]:
     index = _Index(cache)
     try:
-        index.catch_up(store)
+        index.catch_up(store, progress)
         return index.find(terms, limit)
     finally:
         index.close()
@@ -65,6 +67,15 @@ def _terms(query: str) -> str:
     return " ".join(words) + "*" if words else ""
 
 
+def _count(snapshot: "Snapshot") -> int:
+    """How many messages there are: each is in the list of one who sent it."""
+    count, after = 0, ""
+    while page := snapshot.collections("sent", after, MAX_PAGE):
+        count += sum(snapshot.head(name).last for name in page)
+        after = page[-1]
+    return count
+
+
 class _Index:
     def __init__(self, cache: str) -> None:
         folder.make_folder(cache)
@@ -78,14 +89,14 @@ class _Index:
     def close(self) -> None:
         self._db.close()
 
-    def catch_up(self, store: "Store") -> None:
+    def catch_up(self, store: "Store", progress: "Progress") -> None:
         """Take in what was sent since somebody last did."""
         try:
             with self._db:
                 self._db.execute("insert or ignore into place values (1, '', 0)")  # the write lock, from here on
                 epoch, revision = self._db.execute("select epoch, revision from place").get
                 if not epoch or not self._follow(store, epoch, revision):
-                    self._read_all(store)
+                    self._read_all(store, progress)
         except apsw.Error as error:
             raise errors.StorageFailing(path=self._path, reason=str(error)) from None
 
@@ -115,14 +126,15 @@ class _Index:
             return False
         return True
 
-    def _read_all(self, store: "Store") -> None:
+    def _read_all(self, store: "Store", progress: "Progress") -> None:
         self._db.execute("insert into words(words) values ('delete-all')")
         self._db.execute("delete from known")
         with store.snapshot() as snapshot:
-            after = ""
+            after, done, total = "", 0, _count(snapshot)
             while page := snapshot.list(mail.MESSAGES, after, MAX_PAGE):
                 self._add(page)
-                after = page[-1].id
+                after, done = page[-1].id, done + len(page)
+                progress(done, total)
             self._stand_at(snapshot.epoch, snapshot.revision)
 
     def _add(self, items: "Iterable[Item]") -> None:

@@ -70,6 +70,7 @@ def _parse(path: str, text: bytes) -> dict[str, object]:
     import yaml
 
     try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
         found: Any = yaml.safe_load(text)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise errors.InvalidConfig(path=path, reason=f"it is not YAML ({str(error).splitlines()[0]})") from None
@@ -77,6 +78,10 @@ def _parse(path: str, text: bytes) -> dict[str, object]:
         return {}
     if not isinstance(found, dict):
         raise errors.InvalidConfig(path=path, reason="it does not consist of settings, NAME: VALUE")
+    names = [key.value for key, _ in root.value]
+    for name in names:
+        if names.count(name) > 1:  # of which YAML takes the last, unseen
+            raise errors.InvalidConfig(path=path, reason=f"it sets {str(name)[:100]!r} twice")
     return {_name(path, name): _value(path, name, value) for name, value in found.items()}
 
 
