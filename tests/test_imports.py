@@ -13,20 +13,21 @@ SOURCE = Path(__file__).parent.parent / "src" / "accord"
 # Bottom to top. A name stands for the module, or for the folder and everything in it. A module imports
 # from its own layer and from those below.
 LAYERS = [
-    {"errors", "platform", "jsontext"},
+    {"errors", "platform", "jsontext", "place"},
     {"store.contract", "store.names", "store.pages", "store.protocols"},
     {"store.local"},
     {"store.engines", "store.transaction", "store.wrap"},
     {"store.open"},
-    {"model"},
+    {"model", "client"},
     {"home", "settings", "services"},
     {"operations"},
     {"api"},
     {"demo"},
     {"brains", "runner", "wake", "peers"},
     {"hub"},
-    {"doors"},
     {"cli"},
+    {"doors"},  # above the commands, since one of them runs these
+    {"daemon"},
     {"__main__"},
 ]
 HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}

@@ -4,6 +4,7 @@ from accord.operations import NAMES, find, parameters
 
 TYPES = {
     "Identity": "str",
+    "Port": "int",
     "OwnIdentity": "str",
     "Recipients": "str | list[str]",
     "Identities": "str | list[str]",

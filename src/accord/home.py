@@ -13,8 +13,6 @@ from accord import errors
 from accord.store.local import folder
 from accord.store.local.gate import Gate
 
-DEFAULT = "~/.accord"
-
 
 class Home:
     def __init__(self, path: str) -> None:

@@ -20,11 +20,11 @@ def dumps(value: object) -> str:
     return text
 
 
-def loads(text: str | bytes) -> object:
+def loads(text: str | bytes, most: int = MAX_BYTES) -> object:
     """The value of `text`, refusing what other readers would read otherwise or could not store."""
     size = len(text) if isinstance(text, bytes) else _count_bytes(text)
-    if size > MAX_BYTES:
-        raise errors.InvalidJson(reason=f"{size} bytes, more than {MAX_BYTES}")
+    if size > most:
+        raise errors.InvalidJson(reason=f"{size} bytes, more than {most}")
     if isinstance(text, bytes):
         text = _decode(text)
     _check_depth(text)

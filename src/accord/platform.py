@@ -6,6 +6,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from typing import Protocol
 
     class FileEvents(Protocol):
@@ -42,9 +43,72 @@ def watch_file(path: str) -> "FileEvents | None":
         return None
 
 
+def hold(fd: int) -> bool:
+    """Lock a whole file for as long as it is open here; whether nobody else had."""
+    import fcntl
+
+    try:
+        fcntl.fcntl(fd, _SET_LOCK, _lock_record(fcntl.F_WRLCK))
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def is_held(fd: int) -> bool:
+    """Whether somebody holds the file, found without touching their lock."""
+    import fcntl
+
+    found = fcntl.fcntl(fd, _GET_LOCK, _lock_record(fcntl.F_WRLCK))
+    return _lock_type(found) != fcntl.F_UNLCK
+
+
 if sys.platform == "darwin":
     import fcntl
     import select
+
+    # Of a process: none of its other parts may open and close a file that it holds.
+    _SET_LOCK, _GET_LOCK = fcntl.F_SETLK, fcntl.F_GETLK
+
+    def _lock_record(kind: int) -> bytes:
+        import struct
+
+        return struct.pack("qqihh", 0, 0, 0, kind, 0)
+
+    def _lock_type(record: bytes) -> int:
+        import struct
+
+        return int(struct.unpack("qqihh", record)[3])
+
+    def peer_of(connection: "socket.socket") -> tuple[int, int]:
+        """The uid and the pid of whoever is at the other end of a unix socket; 0 for a pid that is not known."""
+        import struct
+
+        found = connection.getsockopt(0, 0x001, 76)  # SOL_LOCAL, LOCAL_PEERCRED
+        pid = connection.getsockopt(0, 0x002)  # LOCAL_PEERPID
+        return struct.unpack_from("i", found, 4)[0], pid
+
+    def wait_for_end(pid: int, timeout_s: float) -> bool:
+        """Whether a process is gone, or goes within that time."""
+        queue = select.kqueue()
+        try:
+            ended = select.kevent(pid, select.KQ_FILTER_PROC, select.KQ_EV_ADD, select.KQ_NOTE_EXIT)
+            return bool(queue.control([ended], 1, timeout_s))
+        except ProcessLookupError:
+            return True
+        finally:
+            queue.close()
+
+    def holder_of_port(port: int) -> int:
+        """The process that listens there; 0 where that cannot be known."""
+        import subprocess
+
+        words = ["/usr/sbin/lsof", "-nP", "-t", f"-iTCP:{port}", "-sTCP:LISTEN"]
+        try:
+            answer = subprocess.run(words, capture_output=True, check=False, timeout=5)
+        except (OSError, subprocess.TimeoutExpired):
+            return 0
+        first = answer.stdout.split()[:1]
+        return int(first[0]) if first else 0
 
     FLUSHES_WITH_FDATASYNC = False  # which leaves the data in the drive's cache
 
@@ -95,6 +159,72 @@ if sys.platform == "darwin":
             os.close(self._file)
 
 else:
+    # Of an open file, so that nothing else that the holder opens or closes lets go of it.
+    _SET_LOCK, _GET_LOCK = 37, 36  # F_OFD_SETLK, F_OFD_GETLK
+
+    def _lock_record(kind: int) -> bytes:
+        import struct
+
+        return struct.pack("hhqqi4x", kind, 0, 0, 0, 0)
+
+    def _lock_type(record: bytes) -> int:
+        import struct
+
+        return int(struct.unpack("hhqqi4x", record)[0])
+
+    def peer_of(connection: "socket.socket") -> tuple[int, int]:
+        """The uid and the pid of whoever is at the other end of a unix socket; 0 for a pid that is not known."""
+        import struct
+        from socket import SO_PEERCRED, SOL_SOCKET
+
+        pid, uid, _ = struct.unpack("3i", connection.getsockopt(SOL_SOCKET, SO_PEERCRED, 12))
+        return uid, pid
+
+    def wait_for_end(pid: int, timeout_s: float) -> bool:
+        """Whether a process is gone, or goes within that time."""
+        import select
+
+        try:
+            process = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return True
+        try:
+            poll = select.poll()
+            poll.register(process, select.POLLIN)
+            return bool(poll.poll(timeout_s * 1000))
+        finally:
+            os.close(process)
+
+    def holder_of_port(port: int) -> int:
+        """The process that listens there; 0 where that cannot be known."""
+        sockets = {f"socket:[{inode}]" for inode in _listening(port)}
+        for pid in os.listdir("/proc"):
+            if pid.isdigit() and sockets.intersection(_open_files(f"/proc/{pid}/fd")):
+                return int(pid)
+        return 0
+
+    def _listening(port: int) -> "set[str]":
+        """The inodes of the sockets that listen on a port."""
+        inodes = set()
+        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+            try:
+                with open(table, encoding="ascii") as file:
+                    rows = [line.split() for line in file][1:]
+            except OSError:
+                continue
+            # The local address, the state (0A: listening) and the inode.
+            inodes |= {row[9] for row in rows if row[3] == "0A" and int(row[1].rpartition(":")[2], 16) == port}
+        return inodes
+
+    def _open_files(folder: str) -> "set[str]":
+        found = set()
+        try:
+            for file in os.listdir(folder):
+                found.add(os.readlink(f"{folder}/{file}"))
+        except OSError:
+            pass  # another user's process, or one that ends
+        return found
+
     FLUSHES_WITH_FDATASYNC = True
 
     _BOOT_CLOCK = time.CLOCK_BOOTTIME

@@ -8,7 +8,7 @@ import sys
 
 from accord.errors import AccordError
 from accord.operations import call
-from accord.operations.context import Context
+from accord.operations.context import local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def say(*words: str) -> None:
 
 def send(sender: str, to: str, first: str, last: str) -> None:
     """Send numbered messages, each under an id of its own; whoever comes after may send the last one again."""
-    context = Context(os.environ)
+    context = local(os.environ)
     for n in range(int(first), int(last) + 1):
         params = {"sender": sender, "to": [to], "message": f"{sender} {n}", "id": f"{sender}-{n}"}
         call(context, "mail.send", params)
@@ -30,7 +30,7 @@ def send(sender: str, to: str, first: str, last: str) -> None:
 
 def read(name: str) -> None:
     """Read and acknowledge for ever."""
-    context = Context(os.environ)
+    context = local(os.environ)
     say("ready")
     while True:
         found = call(context, "mail.check", {"identity": name, "limit": 3, "wait": 60})
@@ -47,7 +47,7 @@ def crowd(rounds: str, processes: str, *flags: str) -> None:
         for _ in range(int(processes)):
             if os.fork() == 0:
                 os.close(start)
-                context = Context(os.environ)
+                context = local(os.environ)
                 os.read(here, 1)  # returns when all are there
                 try:
                     call(context, "agent.register", {"identity": f"n{round}", **dict.fromkeys(flags, True)})

@@ -16,8 +16,8 @@ OWN_EXITS = {("USAGE", 2), ("HALTED", 5), ("NOT_ENGAGED", 5), ("INTERRUPTED", 13
 
 # How a sentence starts that tells a person what to do.
 VERBS = {
-    "Ask", "Check", "Choose", "Convert", "Encode", "Free", "Install", "Join", "Leave", "Let", "List", "Make",
-    "Mend", "Move", "Open", "Put", "Read", "Run", "Send", "Split", "Stop", "Try", "Upgrade", "Wait", "Write",
+    "Ask", "Check", "Choose", "Convert", "Do", "Encode", "Free", "Install", "Join", "Leave", "Let", "List", "Make",
+    "Mend", "Move", "Open", "Put", "Read", "Run", "Send", "Split", "Start", "Stop", "Try", "Upgrade", "Wait", "Write",
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from accord import operations
 from accord.api import groups
-from accord.operations.context import Context
+from accord.operations.context import Context, local
 
 
 def open(home: str = "", engine: str = "", agent: str = "", token: str = "") -> "Accord":
@@ -68,4 +68,4 @@ class AsyncAccord(groups.AsyncGroups):
 def _context(home: str, engine: str, agent: str, token: str) -> Context:
     given = {"ACCORD_AGENT": agent, "ACCORD_TOKEN": token}
     env = {**os.environ, **{name: value for name, value in given.items() if value}}
-    return Context(env, os.getcwd(), home, engine)
+    return local(env, os.getcwd(), home, engine)

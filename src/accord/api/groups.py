@@ -67,6 +67,10 @@ class Mail:
         """Acknowledge messages, exactly those named."""
         return self._call("mail.ack", {"identity": identity, "ids": ids})
 
+    def hand_over(self, *, identity: str, ids: str | list[str], by: str = "push") -> dict[str, Any]:
+        """Note that messages were handed over to an agent; whether it has seen them is another matter."""
+        return self._call("mail.hand_over", {"identity": identity, "ids": ids, "by": by})
+
     def sent(self, *, sender: str, limit: int = 100) -> dict[str, Any]:
         """Show what somebody sent, newest first, and how far it got with each recipient."""
         return self._call("mail.sent", {"sender": sender, "limit": limit})
@@ -144,6 +148,29 @@ class Home:
         return self._call("home.doctor", {})
 
 
+class Hub:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def start(self, *, port: int | None = None, http_port: int | None = None) -> dict[str, Any]:
+        """Start the hub of this home, unless it runs."""
+        return self._call("hub.start", {"port": port, "http_port": http_port})
+
+    def stop(self, *, deadline: float = 10.0) -> dict[str, Any]:
+        """Stop the hub: what it has accepted is finished, and listeners are told."""
+        return self._call("hub.stop", {"deadline": deadline})
+
+    def restart(
+        self, *, deadline: float = 10.0, port: int | None = None, http_port: int | None = None
+    ) -> dict[str, Any]:
+        """Stop the hub, if there is one, and start it anew on the same ports."""
+        return self._call("hub.restart", {"deadline": deadline, "port": port, "http_port": http_port})
+
+    def status(self) -> dict[str, Any]:
+        """Say whether the hub runs, and where it is reached."""
+        return self._call("hub.status", {})
+
+
 class Groups:
     def __init__(self, call: Call) -> None:
         self.agent = Agent(call)
@@ -152,6 +179,7 @@ class Groups:
         self.halt = Halt(call)
         self.config = Config(call)
         self.home = Home(call)
+        self.hub = Hub(call)
 
 
 class AsyncAgent:
@@ -213,6 +241,10 @@ class AsyncMail:
     async def ack(self, *, identity: str, ids: str | list[str]) -> dict[str, Any]:
         """Acknowledge messages, exactly those named."""
         return await self._call("mail.ack", {"identity": identity, "ids": ids})
+
+    async def hand_over(self, *, identity: str, ids: str | list[str], by: str = "push") -> dict[str, Any]:
+        """Note that messages were handed over to an agent; whether it has seen them is another matter."""
+        return await self._call("mail.hand_over", {"identity": identity, "ids": ids, "by": by})
 
     async def sent(self, *, sender: str, limit: int = 100) -> dict[str, Any]:
         """Show what somebody sent, newest first, and how far it got with each recipient."""
@@ -291,6 +323,29 @@ class AsyncHome:
         return await self._call("home.doctor", {})
 
 
+class AsyncHub:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def start(self, *, port: int | None = None, http_port: int | None = None) -> dict[str, Any]:
+        """Start the hub of this home, unless it runs."""
+        return await self._call("hub.start", {"port": port, "http_port": http_port})
+
+    async def stop(self, *, deadline: float = 10.0) -> dict[str, Any]:
+        """Stop the hub: what it has accepted is finished, and listeners are told."""
+        return await self._call("hub.stop", {"deadline": deadline})
+
+    async def restart(
+        self, *, deadline: float = 10.0, port: int | None = None, http_port: int | None = None
+    ) -> dict[str, Any]:
+        """Stop the hub, if there is one, and start it anew on the same ports."""
+        return await self._call("hub.restart", {"deadline": deadline, "port": port, "http_port": http_port})
+
+    async def status(self) -> dict[str, Any]:
+        """Say whether the hub runs, and where it is reached."""
+        return await self._call("hub.status", {})
+
+
 class AsyncGroups:
     def __init__(self, call: AsyncCall) -> None:
         self.agent = AsyncAgent(call)
@@ -299,3 +354,4 @@ class AsyncGroups:
         self.halt = AsyncHalt(call)
         self.config = AsyncConfig(call)
         self.home = AsyncHome(call)
+        self.hub = AsyncHub(call)

@@ -9,9 +9,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Protocol
 
+    from accord.operations.context import Context
+
     class Io(Protocol):
         env: Mapping[str, str]
         cwd: str
+        request: str
+
+        def context(self, given: Mapping[str, str]) -> Context: ...
+
+        def confirm(self) -> None: ...
 
         def check_output(self) -> None: ...
 
@@ -33,15 +40,25 @@ class LocalIo:
 
     def __init__(self) -> None:
         self.env: Mapping[str, str] = os.environ
-        self._can_print = _fill_gaps()
+        self.request = ""  # under which a hub was asked for this before
+        self.can_print = _fill_gaps()
         try:
             self.cwd = os.getcwd()
         except OSError:
             self.cwd = ""  # it was removed, and nothing is relative to it any more
 
+    def context(self, given: "Mapping[str, str]") -> "Context":
+        """What the operations of a command see, by its global options."""
+        from accord.operations.context import local
+
+        return local(self.env, self.cwd, given.get("--home", ""), given.get("--engine", ""), self.request)
+
+    def confirm(self) -> None:
+        """Return when what was printed is out of our hands; here it is already."""
+
     def check_output(self) -> None:
         """Refuse to start what could not be answered."""
-        if not self._can_print:
+        if not self.can_print:
             raise errors.OutputClosed(reason="standard output is closed")
 
     def out(self, text: str) -> None:

@@ -6,17 +6,36 @@ import gc
 import os
 import sys
 
+from accord.cli import forward
 from accord.cli.io import LocalIo
-from accord.cli.run import run
 
 
 def main() -> None:
     gc.disable()  # a command ends before collecting would gain anything
-    _import_driver()
-    # The script let Ctrl-C end the imports without a word; from here on it is reported.
-    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    argv, io = sys.argv[1:], LocalIo()
+    connection = forward.reach(argv, io)
+    code = None
+    if connection is not None:
+        _report_interrupts(True)
+        code = forward.run(connection, argv, io)
+        _report_interrupts(False)
+    if code is None:
+        code = _run_here(argv, io)
     # Without closing the store, which would cost more than the command did; everything is durable by now.
-    os._exit(run(sys.argv[1:], LocalIo()))
+    os._exit(code)
+
+
+def _run_here(argv: list[str], io: LocalIo) -> int:
+    _import_driver()
+    from accord.cli.run import run
+
+    _report_interrupts(True)
+    return run(argv, io)
+
+
+def _report_interrupts(on: bool) -> None:
+    """Report Ctrl-C, or let it end the command without a word, as while modules are imported."""
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler if on else _signal.SIG_DFL)
 
 
 def _import_driver() -> None:

@@ -22,6 +22,7 @@ VERBS = {
     "channel join": "channels", "channel leave": "channels", "channel list": "channels",
     "halt": "control", "unhalt": "control", "engage": "control",
     "init": "setup", "config": "setup", "trust": "setup", "doctor": "setup", "demo": "setup",
+    "hub start": "hub", "hub stop": "hub", "hub restart": "hub", "hub status": "hub", "hub logs": "hub",
     "completion bash": "completion", "completion zsh": "completion",
 }  # fmt: skip
 GROUPS = {verb.partition(" ")[0] for verb in VERBS if " " in verb}
@@ -42,10 +43,7 @@ class Line:
     @property
     def context(self) -> "Context":
         if self._context is None:
-            from accord.operations.context import Context
-
-            given = self.words.globals
-            self._context = Context(self.io.env, self.io.cwd, given.get("--home", ""), given.get("--engine", ""))
+            self._context = self.io.context(self.words.globals)
             self._context.progress = self._progress
         return self._context
 
@@ -78,16 +76,8 @@ def run(argv: list[str], io: "Io") -> int:
     try:
         io.check_output()
         return _run(line)
-    except errors.AccordError as error:
-        return _report(error, line)
-    except KeyboardInterrupt:
-        return _report(errors.Interrupted(), line)
-    except Exception as error:
-        if "--verbose" in line.words.globals:
-            import traceback
-
-            io.err("".join(traceback.format_exception(error)))
-        return _report(errors.AccordError(), line)
+    except (Exception, KeyboardInterrupt) as failure:
+        return report(failure, line)
 
 
 def find_verb(name: str) -> "Verb":
@@ -151,11 +141,27 @@ def _version(line: Line) -> int:
     return 0
 
 
+def report(failure: BaseException, line: Line) -> int:
+    """Say what went wrong; the exit code."""
+    if isinstance(failure, errors.AccordError):
+        return _report(failure, line)
+    if isinstance(failure, KeyboardInterrupt):
+        return _report(errors.Interrupted(), line)
+    if "--verbose" in line.words.globals:
+        import traceback
+
+        line.io.err("".join(traceback.format_exception(failure)))
+    return _report(errors.AccordError(), line)
+
+
 def _report(error: errors.AccordError, line: Line) -> int:
     # A command that was not read to its end may have asked for JSON there.
     if line.json or "--json" in line.words.left:
-        details = {name: _whole(value) for name, value in error.details.items()}
-        shown = {"status": "error", "error_code": error.code, "error_message": _whole(str(error)), "details": details}
+        from accord.errors.table import to_json
+
+        found: Any = to_json(error)
+        code, details = found["data"].values()
+        shown = {"status": "error", "error_code": code, "error_message": found["message"], "details": details}
         try:
             line.io.out(as_json(shown))
         except errors.OutputClosed:
@@ -163,10 +169,3 @@ def _report(error: errors.AccordError, line: Line) -> int:
     else:
         line.io.err(f"accord: {safe(str(error))} [{error.code}]\n")
     return error.exit
-
-
-def _whole(value: object) -> object:
-    """A detail of an error, as JSON can say it; names of files may be no text."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    return value if isinstance(value, bool | int | float | None) else str(value)

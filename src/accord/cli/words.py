@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 # What may stand before and after every verb: whether it takes a value.
 GLOBALS = {
-    "--home": True, "--engine": True, "--json": False, "--verbose": False, "--version": False, "--help": False,
+    "--home": True, "--engine": True, "--hub-port": True, "--no-start": False,
+    "--json": False, "--verbose": False, "--version": False, "--help": False,
 }  # fmt: skip
 SHORT = {"-v": "--verbose", "-h": "--help"}
 

@@ -46,7 +46,20 @@
     ├── InboxFull            too many unread messages
     ├── FileUnreadable       a file that an argument names
     ├── OutputClosed         nobody reads what accord prints
-    └── Interrupted          Ctrl-C
+    ├── Interrupted          Ctrl-C
+    ├── HubNotRunning        what needs a hub, and none runs
+    ├── HubFailed            a hub that did not start
+    ├── HubLost              it went away while a command was in it
+    ├── HubOutdated          a newer accord has written to the store of a running hub
+    ├── PortInUse            another program listens there
+    ├── RequestTimeout       a request that took too long
+    ├── TooBusy              more at once than the hub takes
+    ├── GoLocal              a command that the hub leaves to its caller
+    ├── ParseError           a message that is not JSON
+    ├── InvalidRequest       JSON that is no request
+    ├── MethodNotFound       a request for what does not exist
+    ├── KeyNotFound          a key of the ZeroMQ door that nobody made
+    └── KeyExists            a key of that name was made before
 
 Each class is one row of the error table: `code` is what programs compare, `rpc` the JSON-RPC number, `exit`
 the exit code of the command line, `http` the HTTP status, `text` what people read.
@@ -315,3 +328,93 @@ class OutputClosed(AccordError):
 class Interrupted(AccordError):
     code, rpc, exit, http = "INTERRUPTED", -32054, 130, 500
     text = "Interrupted. Run it again if that was not meant."
+
+
+class HubNotRunning(AccordError):
+    code, rpc, exit, http = "HUB_NOT_RUNNING", -32055, 69, 503
+    text = "No hub runs in {home}{but}. Start one with: accord hub start"
+
+
+class HubFailed(AccordError):
+    code, rpc, exit, http = "HUB_FAILED", -32056, 69, 503
+    text = "The hub did not start: {reason}. Read: accord hub logs"
+
+
+class HubLost(AccordError):
+    code, rpc, exit, http = "HUB_LOST", -32057, 75, 503
+    text = "The hub went away in the middle: {reason}. What was printed stands. Run it again."
+
+
+class HubOutdated(AccordError):
+    code, rpc, exit, http = "HUB_OUTDATED", -32058, 69, 503
+    text = "The hub is older than what wrote to {path} last, and stops. Start it anew with: accord hub start"
+
+
+class PortInUse(AccordError):
+    code, rpc, exit, http = "PORT_IN_USE", -32059, 69, 503
+    text = "Port {port} is held by {holder}. Choose another port, or end that program."
+
+
+class RequestTimeout(AccordError):
+    code, rpc, exit, http = "REQUEST_TIMEOUT", -32060, 75, 504
+    text = "{method} was not done within {timeout_seconds:g} s; it may still be. Ask again with the same request id."
+
+
+class TooBusy(AccordError):
+    code, rpc, exit, http = "TOO_BUSY", -32061, 75, 503
+    text = "The hub has {most} {what} already. Try again later."
+
+
+class GoLocal(AccordError):
+    code, rpc, exit, http = "GO_LOCAL", -32062, 75, 503
+    text = "The hub leaves this to whoever asks: {reason}. Do it without the hub."
+
+
+class ParseError(AccordError):
+    code, rpc, exit, http = "PARSE_ERROR", -32700, 65, 400
+    text = "Not JSON that accord accepts: {reason}. Mend the text and send it again."
+
+
+class InvalidRequest(AccordError):
+    code, rpc, exit, http = "INVALID_REQUEST", -32600, 65, 400
+    text = "No request of JSON-RPC 2.0: {reason}. Mend it and send it again."
+
+
+class MethodNotFound(AccordError):
+    code, rpc, exit, http = "METHOD_NOT_FOUND", -32601, 65, 404
+    text = "There is no method {method!r}. Read the list of operations."
+
+
+class KeyNotFound(AccordError):
+    code, rpc, exit, http = "KEY_NOT_FOUND", -32063, 66, 404
+    text = "There is no key {name}. List them with: accord hub keys list"
+
+
+class KeyExists(AccordError):
+    code, rpc, exit, http = "KEY_EXISTS", -32064, 73, 409
+    text = "There is a key {name} already. Choose another name, or revoke it first with: accord hub keys revoke {name}"
+
+
+def from_json(found: dict[str, object]) -> AccordError:
+    """An error that came as JSON, as an exception of its own kind."""
+    data = found.get("data")
+    known = data if isinstance(data, dict) else {}
+    kinds = [kind for kind in AccordError.__subclasses__() if kind.code == known.get("error_code")]
+    kind = kinds[0] if kinds else AccordError
+    error = kind.__new__(kind)
+    Exception.__init__(error, found.get("message", ""))
+    error.details = known.get("details") or {}
+    return error
+
+
+def to_json(error: AccordError) -> dict[str, object]:
+    """An error as JSON-RPC has it."""
+    details = {name: _whole(value) for name, value in error.details.items()}
+    return {"code": error.rpc, "message": _whole(str(error)), "data": {"error_code": error.code, "details": details}}
+
+
+def _whole(value: object) -> object:
+    """A detail, as JSON can say it; names of files may be no text."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value if isinstance(value, bool | int | float | None) else str(value)

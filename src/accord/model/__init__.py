@@ -53,12 +53,16 @@ def read_body(text: str) -> str:
     return text
 
 
-def new_message_id() -> str:
-    """A UUID of version 7: in the order of time, and random enough for any number of machines."""
-    random = os.urandom(10).hex()
-    variant = "89ab"[int(random[18], 16) % 4]
-    digits = f"{int(time.time() * 1000):012x}7{random[:3]}{variant}{random[3:18]}"
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+def new_request() -> str:
+    """Some caller's name for one thing it asks: when, and enough that is random for any number of machines."""
+    return f"{int(time.time() * 1000):012x}{os.urandom(10).hex()}"
+
+
+def new_message_id(request: str = "") -> str:
+    """A UUID of version 7, in the order of time; the same one for the same request."""
+    digits = request or new_request()
+    variant = "89ab"[int(digits[31], 16) % 4]
+    return f"{digits[:8]}-{digits[8:12]}-7{digits[12:15]}-{variant}{digits[15:18]}-{digits[18:30]}"
 
 
 def timestamp(seconds: float) -> str:

@@ -24,18 +24,31 @@ OPERATOR = "operator"  # what only the person who runs them may
 # Every operation, by the module it is in. What is not here is not exposed.
 NAMES = {
     "agent": ("register", "unregister", "discover"),
-    "mail": ("send", "check", "ack", "sent", "thread", "search"),
+    "mail": ("send", "check", "ack", "hand_over", "sent", "thread", "search"),
     "channel": ("join", "leave", "list"),
     "halt": ("set", "lift", "engage", "status"),
     "config": ("show", "trust"),
     "home": ("init", "doctor"),
+    "hub": ("start", "stop", "restart", "status"),
 }
 
 
-def operation(right: str = AGENT, changes: bool = False, halts: bool = False, unless: str = "") -> "Callable[[F], F]":
-    """Mark a function as an operation: who may call it, whether it changes anything, whether a HALT stops it.
+def operation(
+    right: str = AGENT,
+    changes: bool = False,
+    halts: bool = False,
+    unless: str = "",
+    beyond: bool = False,
+    here: bool = False,
+) -> "Callable[[F], F]":
+    """Mark a function as an operation.
 
-    `unless` names a flag with which it goes on under a HALT.
+    right       who may call it
+    changes     whether it changes anything
+    halts       whether a HALT stops it
+    unless      a flag with which it goes on under a HALT
+    beyond      whether it changes more than the store, so that it cannot share a commit with others
+    here        whether only the process that wants it can do it: it opens what the caller names, or starts something
     """
 
     def mark(function: "F") -> "F":
@@ -43,6 +56,8 @@ def operation(right: str = AGENT, changes: bool = False, halts: bool = False, un
         function.changes = changes  # type: ignore[attr-defined]
         function.halts = halts  # type: ignore[attr-defined]
         function.unless = unless  # type: ignore[attr-defined]
+        function.beyond = beyond  # type: ignore[attr-defined]
+        function.here = here  # type: ignore[attr-defined]
         return function
 
     return mark

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from accord.operations.kinds import Flag, OwnIdentity, Path
 
 
-@operation(changes=True)
+@operation(changes=True, beyond=True)
 def register(
     context: "Context",
     *,
@@ -36,11 +36,11 @@ def register(
     }
 
 
-@operation(changes=True)
+@operation(changes=True, beyond=True)
 def unregister(context: "Context", *, identity: "OwnIdentity") -> "dict[str, Any]":
     """Give a name back; its inbox is kept for whoever registers it next."""
     with context.tokens.alone(context.settings["lock_timeout_s"]):
-        agents.unregister(context.store, context.actor(identity), context.now())
+        agents.unregister(context.store, context.actor(identity), context.now(), context.key("unregister"))
         context.tokens.drop(identity)
     context.forget_token(identity)
     return {"identity": identity}
@@ -51,7 +51,9 @@ def discover(context: "Context") -> "dict[str, Any]":
     """Show who is registered, with how much mail is waiting, as of one moment."""
     from accord.services.discovery import everybody
 
-    return {**everybody(context.store, context.halt.count()), "hub": None, "halted": context.halt.reason()}
+    found = everybody(context.store, context.halt.count(), context.listeners())
+    hub = context.hub.status()
+    return {**found, "hub": hub if hub["running"] else None, "halted": context.halt.reason()}
 
 
 def _register(context: "Context", identity: str, force: bool, project: str) -> None:
@@ -64,13 +66,20 @@ def _register(context: "Context", identity: str, force: bool, project: str) -> N
     with context.tokens.alone(context.settings["lock_timeout_s"]):
         staged = context.tokens.stage(identity, token)
         try:
-            agents.register(context.store, actor, context.now(), force, project, by)
+            good = agents.register(context.store, actor, context.now(), force, project, by, context.key("register"))
         except errors.OutcomeUnknown:
             raise  # should it have happened, --resume finds the token
         except BaseException:
             os.unlink(staged)
             raise
-        context.tokens.keep(identity, staged)
+        if good == actor.token_hash:
+            context.tokens.keep(identity, staged)
+            return
+        # An earlier try of this request did it, and may have died before it kept its token.
+        os.unlink(staged)
+        for earlier, earlier_token in context.tokens.staged(identity):
+            if agents.hash_token(earlier_token) == good:
+                context.tokens.keep(identity, earlier)
 
 
 def _resume(context: "Context", identity: str) -> None:

@@ -4,7 +4,8 @@ import os
 
 from accord import errors
 from accord.operations import OPERATOR, operation
-from accord.settings import FILE, SETTINGS
+from accord.place import SETTINGS_FILE
+from accord.settings import SETTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,14 +26,17 @@ def show(context: "Context") -> "dict[str, Any]":
     return {"home": context.home.path, "settings": settings}
 
 
-@operation(right=OPERATOR, changes=True)
+@operation(right=OPERATOR, changes=True, beyond=True, here=True)
 def trust(context: "Context", *, path: "Path") -> "dict[str, Any]":
     """Let a project's accord.yml, as it is now, choose an engine and what else needs trust."""
     from accord.settings.files import trust
 
-    path = os.path.abspath(os.path.join(context.cwd, path))
+    try:
+        path = os.path.abspath(path)
+    except OSError as error:
+        raise errors.FileUnreadable(path=path, reason=f"the working directory: {error.strerror}") from None
     if os.path.isdir(path):
-        path = f"{path}/{FILE}"
+        path = f"{path}/{SETTINGS_FILE}"
     if not os.path.isfile(path):
         raise errors.FileUnreadable(path=path, reason="there is no such file")
     return {"path": path, "settings": trust(path, context.home.path)}

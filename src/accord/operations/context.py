@@ -3,8 +3,8 @@
 import os
 import time
 
-from accord import errors
-from accord.home import DEFAULT, Home
+from accord import errors, place
+from accord.home import Home
 from accord.model import HUMAN, timestamp
 from accord.operations import AGENT, OPERATOR
 from accord.services.agents import Actor, check_may_act, check_token, hash_token
@@ -16,54 +16,124 @@ from accord.store.transaction import transact
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any, Protocol
 
     from accord.home import Tokens
     from accord.store.protocols import Store
 
+    class Hub(Protocol):
+        """What operations ask of a hub."""
+
+        def status(self) -> dict[str, Any]: ...
+
+        def stop(self, deadline_s: float) -> bool: ...
+
+        def listeners(self) -> dict[str, dict[str, Any]]: ...
+
+    class Caller(Protocol):
+        """Who calls, and what they can show for it."""
+
+        agent: str  # "": a person, or a program of theirs
+        request: str  # their own name for this call, so that asking again does nothing twice; "": none
+
+        def is_operator(self) -> bool: ...
+
+        def token_of(self, name: str) -> str:
+            """What they can show to act as somebody; "" when there is nothing."""
+            ...
+
+
+class Owner:
+    """Whoever can read the files of the home: they show what lies there."""
+
+    def __init__(self, home: Home, settings: Settings, env: "Mapping[str, str]", request: str = "") -> None:
+        self.agent = env.get("ACCORD_AGENT", "").lower()
+        self.request = request
+        self._home = home
+        self._settings = settings
+        self._token = env.get("ACCORD_TOKEN", "")
+
+    def is_operator(self) -> bool:
+        """Agents never are, even where they could read the token."""
+        if self.agent:
+            return False
+        self._home.make()  # a home that cannot be used is another matter than one whose token is hidden
+        return bool(self._home.operator_token())
+
+    def token_of(self, name: str) -> str:
+        return self._token or tokens_of(self._home, self._settings).read(name)
+
 
 class Context:
-    def __init__(self, env: "Mapping[str, str]", cwd: str = "", home: str = "", engine: str = "") -> None:
-        user_home = env.get("HOME") or os.path.expanduser("~")  # which stays "~" where nobody knows
-        self.home = Home(_absolute(cwd, home or env.get("ACCORD_HOME") or DEFAULT, user_home))
-        self.cwd = cwd
-        self.halt = Halt(user_home)
-        self.settings = Settings(self.home.path, cwd, env, {"engine": engine} if engine else {})
-        self.agent = env.get("ACCORD_AGENT", "").lower()  # "": a person, or a program of theirs
-        self._token = env.get("ACCORD_TOKEN", "")
+    def __init__(
+        self,
+        home: Home,
+        halt: Halt,
+        settings: Settings,
+        caller: "Caller",
+        open: "Callable[[], Store]",
+    ) -> None:
+        self.home = home
+        self.halt = halt
+        self.settings = settings
+        self.caller = caller
+        self._open = open
         self._hashes: dict[str, str] = {}  # of tokens as they were when first needed: who is taken over shall notice
         self._store: Store | None = None
         self._closed = False
         self.progress: Callable[[int, int], None] = _unseen  # called in long work, with how much of how much is done
+        self.is_gone: Callable[[], bool] = _never  # whether nobody waits for the answer any more
+        self._hub: Hub | None = None
+
+    @property
+    def agent(self) -> str:
+        return self.caller.agent
 
     @property
     def right(self) -> str:
-        """Agents never have the operator's, even where they could read the token."""
-        if self.agent:
-            return AGENT
-        self.home.make()  # a home that cannot be used is another matter than one whose token is hidden
-        return OPERATOR if self.home.operator_token() else AGENT
+        return OPERATOR if self.caller.is_operator() else AGENT
 
     @property
     def store(self) -> "Store":
         if self._store is None:
             if self._closed:
                 raise errors.StoreClosed(path=self.home.path)
-            self.home.make()
-            self._store = open_store(self.settings["engine"] or f"sqlite:{self.home.path}/store.db")
-            self._store.patience_s = self.settings["lock_timeout_s"]
+            self._store = self._open()
         return self._store
+
+    @property
+    def hub(self) -> "Hub":
+        """The home's hub: the one that this runs in, or what can be learnt of it from outside."""
+        if self._hub is None:
+            from accord.services.hub import Outside
+
+            self._hub = Outside(self.home.path)
+        return self._hub
+
+    @hub.setter
+    def hub(self, hub: "Hub") -> None:
+        self._hub = hub
+
+    def listeners(self) -> "dict[str, dict[str, Any]]":
+        """Who is connected to the hub and listens, by name."""
+        if self._hub is None and not os.path.exists(place.socket_path(self.home.path)):
+            return {}
+        return self.hub.listeners()
 
     @property
     def tokens(self) -> "Tokens":
         """Of the agents in this store."""
-        engine = self.settings["engine"]
-        return self.home.tokens(hash_token(engine)[:16] if engine else "")
+        return tokens_of(self.home, self.settings)
 
     def close(self) -> None:
         self._closed = True
         if self._store is not None:
             self._store.close()
             self._store = None
+
+    def key(self, what: str) -> str | None:
+        """A name of one change that this call makes, by which it is made once; None where the caller gave none."""
+        return f"{what} {self.caller.request}" if self.caller.request else None
 
     def actor(self, name: str) -> Actor:
         """Somebody who acts, with the token that the caller has for them."""
@@ -74,7 +144,7 @@ class Context:
         if self.agent not in ("", name):
             raise errors.NotPermitted(operation=f"acting as {name}", agent=self.agent)
         if name not in self._hashes:
-            token = self._token or self.tokens.read(name)
+            token = self.caller.token_of(name)
             if not token:
                 return Actor(name, "", self.halt.count(), self.tokens.path_of(name))
             self._hashes[name] = hash_token(token)
@@ -99,25 +169,54 @@ class Context:
             return f"{snapshot.epoch}.{snapshot.revision}"
 
 
+def local(env: "Mapping[str, str]", cwd: str = "", home: str = "", engine: str = "", request: str = "") -> Context:
+    """The context of a call that is made in this process."""
+    there = Home(_absolute(cwd, home, env))
+    flags = {"engine": engine} if engine else {}
+    settings = Settings(there.path, cwd, env, flags)
+    caller = Owner(there, settings, env, request)
+    return Context(there, Halt(place.user_home(env)), settings, caller, lambda: open_in(there, settings))
+
+
+def open_in(home: Home, settings: Settings) -> "Store":
+    """The store of a home."""
+    home.make()
+    store = open_store(engine_of(home, settings))
+    store.patience_s = settings["lock_timeout_s"]
+    return store
+
+
+def engine_of(home: Home, settings: Settings) -> str:
+    """The URL of the home's store."""
+    return settings["engine"] or f"sqlite:{home.path}/store.db"
+
+
+def tokens_of(home: Home, settings: Settings) -> "Tokens":
+    engine = settings["engine"]
+    return home.tokens(hash_token(engine)[:16] if engine else "")
+
+
+def _never() -> bool:
+    return False
+
+
 def _unseen(done: int, total: int) -> None:
     """Nobody looks on."""
 
 
-def _absolute(cwd: str, path: str, user_home: str) -> str:
+def _absolute(cwd: str, named: str, env: "Mapping[str, str]") -> str:
     """Where a home lies that a person named."""
-    if path == "~" or path.startswith("~/"):
-        path = user_home + path[1:]
-    full = os.path.join(cwd, path)
+    path = place.home_path(named, cwd, env)
     reason = ""
     if path.startswith("~"):
         reason = "$HOME is not set"
-    elif not os.path.isabs(full):
+    elif not os.path.isabs(path):
         reason = "the working directory is gone"
-    elif not _is_text(full):
+    elif not _is_text(path):
         reason = "its name is not UTF-8"
     if reason:
         raise errors.DataDirError(path=path, errno=2, reason=reason)
-    return full
+    return path
 
 
 def _is_text(path: str) -> bool:

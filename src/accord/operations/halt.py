@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from accord.operations.kinds import Flag, Identities, Text
 
 
-@operation(changes=True)
+@operation(changes=True, beyond=True)
 def set(context: "Context", *, reason: "Text" = "") -> "dict[str, Any]":
     """Halt everything, in every home of this user; anybody may."""
     context.halt.set(reason)
     return {"halted": context.halt.reason(), "path": context.halt.path}
 
 
-@operation(right=OPERATOR, changes=True)
+@operation(right=OPERATOR, changes=True, beyond=True)
 def lift(context: "Context") -> "dict[str, Any]":
     """Lift a halt; the agents that were there wait until they are engaged."""
     return {"lifted": context.halt.lift()}

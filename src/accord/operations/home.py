@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from accord.operations.context import Context
 
 
-@operation(right=OPERATOR, changes=True)
+@operation(right=OPERATOR, changes=True, beyond=True)
 def init(context: "Context") -> "dict[str, Any]":
     """Make the home and its store; other operations do so too when there is none."""
     return {"home": context.home.path, "durability": context.store.durability, "revision": context.revision()}

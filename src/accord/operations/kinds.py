@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Flag = bool
     Text = str
     Path = str
+    Port = int
 
 _MOST = 1_000_000_000
 
@@ -84,6 +85,13 @@ def _seconds(value: object) -> float:
     if not 0 <= seconds <= _MOST:
         raise ValueError(f"is not a number of seconds from 0 to {_MOST}")
     return seconds
+
+
+def _port(value: object) -> int:
+    port = _count(value)
+    if port > 65535:
+        raise ValueError("is not a port, from 1 to 65535")
+    return port
 
 
 def _flag(value: object) -> bool:
@@ -146,4 +154,5 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "Flag": _flag,
     "Text": _text,
     "Path": _path,
+    "Port": _port,
 }

@@ -75,7 +75,8 @@ def check(
     found = mail.unread(context.store, identity, min(limit, 1000))
     if wait and not found["messages"]:
         found = _wait(context, identity, limit, peek, wait)
-    return {"identity": identity, "listener": None, **found, "message_count": len(found["messages"])}
+    listener = context.listeners().get(identity)
+    return {"identity": identity, "listener": listener, **found, "message_count": len(found["messages"])}
 
 
 @operation(changes=True)
@@ -83,6 +84,13 @@ def ack(context: "Context", *, identity: "Identity", ids: "MessageIds") -> "dict
     """Acknowledge messages, exactly those named."""
     mail.acknowledge(context.store, context.actor(identity), ids, context.now())
     return {"identity": identity, "acknowledged": ids}
+
+
+@operation(changes=True)
+def hand_over(context: "Context", *, identity: "Identity", ids: "MessageIds", by: "Text" = "push") -> "dict[str, Any]":
+    """Note that messages were handed over to an agent; whether it has seen them is another matter."""
+    mail.hand_over(context.store, context.actor(identity), ids, by[:50], context.now())
+    return {"identity": identity, "handed_over": ids}
 
 
 @operation()
@@ -120,7 +128,7 @@ def _wait(context: "Context", identity: str, limit: int, peek: bool, wait_s: flo
         while True:
             found = mail.unread(store, identity, min(limit, 1000))
             left_s = deadline - time.monotonic()
-            if found["messages"] or left_s <= 0:
+            if found["messages"] or left_s <= 0 or context.is_gone():
                 return found
             watch.next(min(left_s, 1.0))
             if not peek:

@@ -22,6 +22,7 @@ WORDS = {
     "Flag": "",
     "Text": "TEXT",
     "Path": "PATH",
+    "Port": "PORT",
 }
 
 SCHEMAS: dict[str, dict[str, object]] = {
@@ -40,10 +41,15 @@ SCHEMAS: dict[str, dict[str, object]] = {
     "Flag": {"type": "boolean"},
     "Text": {"type": "string"},
     "Path": {"type": "string"},
+    "Port": {"type": "integer", "minimum": 1, "maximum": 65535},
 }
 
 # One name means one thing in every operation.
 HELP = {
+    "by": "how it was handed over: push, hook, terminal",
+    "deadline": "seconds after which it ends whatever is left to do",
+    "http_port": "the port of the HTTP door",
+    "port": "the port of the ZeroMQ door",
     "all": "all who wait for it",
     "channel": "the channel",
     "conversation": "the conversation it belongs to; an answer belongs to that of what it answers",

@@ -42,17 +42,21 @@ def hash_token(token: str) -> str:
     return blake2b(token.encode("utf-8", "surrogateescape"), digest_size=32).hexdigest()
 
 
-def register(store: "Store", actor: Actor, at: str, force: bool, project: str, by: "Actor | None") -> None:
+def register(
+    store: "Store", actor: Actor, at: str, force: bool, project: str, by: "Actor | None", key: "str | None" = None
+) -> str:
     """Give the name to the actor; the same actor may ask again. `by` is the agent that asks for it, if one does.
+
+    The hash of the token that is good: another than the actor's where a request of the same `key` was faster.
 
     An agent that waits to be engaged gets out of that neither by another name nor by taking its own over.
     """
 
-    def work(tx: "Transaction") -> None:
+    def work(tx: "Transaction") -> str:
         record = find(tx, actor.name)
         if record is not None and not record["gone"]:
             if _holds(record, actor):
-                return
+                return actor.token_hash
             if not force:
                 raise errors.IdentityAlreadyRegistered(identity=actor.name)
         engaged = actor.halts
@@ -70,8 +74,9 @@ def register(store: "Store", actor: Actor, at: str, force: bool, project: str, b
             "engaged": engaged,
             "gone": False,
         })  # fmt: skip
+        return actor.token_hash
 
-    transact(store, work)
+    return transact(store, work, key, f"{actor.name} {force} {project}".encode())
 
 
 def holds(store: "Store", actor: Actor) -> bool:
@@ -89,14 +94,14 @@ def resume(store: "Store", actor: Actor) -> None:
     transact(store, lambda tx: check_token(tx, actor))
 
 
-def unregister(store: "Store", actor: Actor, at: str) -> None:
+def unregister(store: "Store", actor: Actor, at: str, key: "str | None" = None) -> None:
     """Give the name back. What was sent to it stays, for whoever registers it next."""
 
     def work(tx: "Transaction") -> None:
         record = check_token(tx, actor)
         _write(tx, actor.name, {**record, "token": "", "gone": True, "gone_at": at})
 
-    transact(store, work)
+    transact(store, work, key, actor.name.encode())
 
 
 def engage(store: "Store", names: "list[str]", halts: int) -> list[str]:

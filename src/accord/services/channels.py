@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from accord.store.transaction import Transaction
 
 CHANNELS = "channels"
+MEMBERS = "channel"
 
 
 def join(store: "Store", actor: "Actor", channel: str, at: str) -> None:
@@ -70,7 +71,7 @@ def _check_there(tx: "Transaction", channel: str) -> None:
 
 
 def _members_of(channel: str) -> str:
-    return f"channel/{channel}"
+    return f"{MEMBERS}/{channel}"
 
 
 def _ids(tx: "Transaction", collection: str) -> "Iterator[str]":

@@ -81,7 +81,7 @@ def _halt(halt: Halt) -> str:
 
 
 def _agents(store: Store, halts: int) -> str:
-    found = discovery.everybody(store, halts)["identities"]
+    found = discovery.everybody(store, halts, {})["identities"]
     waiting = [one["identity"] for one in found if not one["engaged"]]
     if waiting:
         raise errors.NotEngaged(identity=" ".join(waiting))

@@ -6,6 +6,7 @@ cursor              how far each inbox was acknowledged
 sent/NAME           what somebody sent, numbered ids
 thread/...          the messages of a conversation, numbered ids
 answered/NAME       what somebody answered, by the id that was answered, and with what
+handed/NAME         what was handed over to somebody and not seen at once, by id, and how
 """
 
 from accord import errors, jsontext
@@ -31,8 +32,10 @@ _SHOWN = (
     "from", "to", "timestamp", "message", "conversation", "type", "sequence", "reply_to", "channel", "verified",
 )  # fmt: skip
 
+HANDED = "handed"
+
 # Delivery states, in their order.
-QUEUED, SEEN, ANSWERED = "queued", "seen", "answered"
+QUEUED, HANDED_OVER, SEEN, ANSWERED = "queued", "handed_over", "seen", "answered"
 
 
 class Draft:
@@ -100,18 +103,45 @@ def unread(store: "Store", name: str, limit: int) -> "dict[str, Any]":
     return transact(store, work)
 
 
+def unread_after(store: "Store", name: str, after: int, limit: int) -> "list[dict[str, Any]]":
+    """The oldest messages after a number of the inbox that are not acknowledged, each with its own number."""
+
+    def work(tx: "Transaction") -> "list[dict[str, Any]]":
+        cursor = cursors.read(tx, name)
+        place = max(after, cursor.upto)
+        while page := tx.list(f"mail/{name}", number_id(place), limit):
+            new = [item for item in page if not cursor.has(int(item.id))]
+            if new:
+                return [{"number": int(item.id), "message": shown(tx, item.value.decode())} for item in new]
+            place = int(page[-1].id)
+        return []
+
+    return transact(store, work)
+
+
+def hand_over(store: "Store", actor: "Actor", ids: "Sequence[str]", by: str, at: str) -> None:
+    """Note that these were handed over, which is not yet that anybody has seen them."""
+
+    def work(tx: "Transaction") -> None:
+        if actor.name != HUMAN:
+            agents.check_token(tx, actor)
+        cursor = cursors.read(tx, actor.name, check=False)
+        for id, number in _places(tx, actor.name, ids).items():
+            if not cursor.has(number) and tx.get(f"{HANDED}/{actor.name}", id) is None:
+                tx.put(f"{HANDED}/{actor.name}", id, jsontext.dumps({"by": by, "at": at}).encode())
+
+    transact(store, work)
+
+
 def acknowledge(store: "Store", actor: "Actor", ids: "Sequence[str]", at: str) -> None:
     """Acknowledge exactly these."""
 
     def work(tx: "Transaction") -> None:
         if actor.name != HUMAN:
             agents.check_token(tx, actor)
-        records = {id: find(tx, id, check=False) for id in ids}
-        strange = [id for id, record in records.items() if record is None or actor.name not in record["to"]]
-        if strange:
-            raise errors.MessageNotFound(identity=actor.name, ids=", ".join(strange))
+        places = _places(tx, actor.name, ids)
         cursor = cursors.read(tx, actor.name)
-        if cursor.add([record["to"][actor.name] for record in records.values() if record]):
+        if cursor.add(places.values()):
             cursor.at = at
             cursors.write(tx, actor.name, cursor)
 
@@ -188,6 +218,15 @@ def thread_of(conversation: str) -> str:
     from accord.store import names
 
     return "/".join(names.to_key("thread", conversation))
+
+
+def _places(tx: "Transaction", name: str, ids: "Sequence[str]") -> dict[str, int]:
+    """The number of each of these messages in somebody's inbox."""
+    records = {id: find(tx, id, check=False) for id in ids}
+    strange = [id for id, record in records.items() if record is None or name not in record["to"]]
+    if strange:
+        raise errors.MessageNotFound(identity=name, ids=", ".join(strange))
+    return {id: record["to"][name] for id, record in records.items() if record}
 
 
 def _recipients(tx: "Transaction", sender: str, draft: Draft, answered: "dict[str, Any] | None") -> list[str]:
@@ -279,8 +318,18 @@ def _states(tx: "Transaction", id: str, known: "dict[str, cursors.Cursor]") -> "
     for name, number in (record or {"to": {}})["to"].items():
         if name not in known:
             known[name] = cursors.read(tx, name)
-        state = SEEN if known[name].has(number) else QUEUED
-        if tx.get(f"answered/{name}", id):
-            state = ANSWERED
-        states.append({"identity": name, "state": state})
+        states.append({"identity": name, **_state(tx, id, name, known[name].has(number))})
     return states
+
+
+def _state(tx: "Transaction", id: str, name: str, is_seen: bool) -> "dict[str, str]":
+    """How far a message got with one recipient."""
+    if tx.get(f"answered/{name}", id):
+        return {"state": ANSWERED}
+    if is_seen:
+        return {"state": SEEN}
+    handed = tx.get(f"{HANDED}/{name}", id)
+    if handed is None:
+        return {"state": QUEUED}
+    record: Any = jsontext.loads_own(handed.value)
+    return {"state": HANDED_OVER, "by": record["by"]}

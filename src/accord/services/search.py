@@ -134,7 +134,8 @@ class _Index:
             while page := snapshot.list(mail.MESSAGES, after, MAX_PAGE):
                 self._add(page)
                 after, done = page[-1].id, done + len(page)
-                progress(done, total)
+                if total > MAX_PAGE:  # else it is over before anybody could look
+                    progress(done, total)
             self._stand_at(snapshot.epoch, snapshot.revision)
 
     def _add(self, items: "Iterable[Item]") -> None:

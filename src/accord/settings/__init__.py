@@ -6,15 +6,15 @@ command pays for looking, not for reading YAML.
 
 import os
 
-from accord import errors, jsontext
+from accord import errors, jsontext, place
 from accord.model import MAX_MESSAGE_BYTES
+from accord.place import SETTINGS_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-FILE = "accord.yml"
 LOCAL_ENGINES = ("sqlite", "files")
 
 
@@ -43,6 +43,14 @@ def _engine(value: object) -> object:
     return value
 
 
+def _yes_or_no(value: object) -> object:
+    if isinstance(value, str):
+        value = {"true": True, "false": False}.get(value.lower(), value)
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
 SETTINGS = {
     "engine": Setting(
         "", "where everything is stored, as ENGINE:PLACE; empty: sqlite in the home", _engine, trust=True
@@ -53,16 +61,28 @@ SETTINGS = {
     "lock_timeout_s": Setting(
         30, "seconds that a command waits for others who change the same things", _whole(1, 3600)
     ),
+    "hub_port": Setting(9000, "the port of the hub, on this machine only", _whole(1, 65535)),
+    "http_port": Setting(9001, "the port of the hub's HTTP door, on this machine only", _whole(1, 65535)),
+    "autostart": Setting(True, "whether a command that needs a hub starts one", _yes_or_no),
+    "metrics": Setting(False, "whether the hub has /metrics, for Prometheus", _yes_or_no),
     "inbox_limit": Setting(100_000, "unread messages after which an inbox takes no more", _whole(1, 1_000_000_000)),
 }
 
 
 class Settings:
-    def __init__(self, home: str, cwd: str, env: "Mapping[str, str]", flags: "Mapping[str, object]") -> None:
+    def __init__(
+        self,
+        home: str,
+        cwd: str,
+        env: "Mapping[str, str]",
+        flags: "Mapping[str, object]",
+        project: "tuple[str, bytes] | None" = None,
+    ) -> None:
         self._home = home
         self._cwd = cwd
         self._env = env
         self._flags = flags
+        self._project = project  # the path and text of the project's file, "" for none; None: to be looked for
         self._known: dict[str, object] = {}
         self._files: list[tuple[str, dict[str, object]]] | None = None
 
@@ -94,31 +114,28 @@ class Settings:
     def files(self) -> list[tuple[str, dict[str, object]]]:
         """The files there are and what they set, the project's first."""
         if self._files is None:
-            home_file = f"{self._home}/{FILE}"
-            project_file = self._project_file(home_file)
-            paths = [path for path in (project_file, home_file) if path and os.path.lexists(path)]
-            self._files = [(path, self._values(path, path == project_file)) for path in paths]
+            self._files = [*self._of_project(), *self._of_home()]
         return self._files
 
-    def _project_file(self, home_file: str) -> str:
-        """The nearest one upwards from the working directory; "" when there is none."""
-        folder = self._cwd
-        while folder:
-            path = f"{folder.rstrip('/')}/{FILE}"
-            if path != home_file and os.path.lexists(path):
-                return path
-            parent = os.path.dirname(folder)
-            folder = parent if parent != folder else ""
-        return ""
+    def _of_home(self) -> "list[tuple[str, dict[str, object]]]":
+        path = f"{self._home}/{SETTINGS_FILE}"
+        if not os.path.lexists(path):
+            return []
+        from accord.settings.files import values_of
 
-    def _values(self, path: str, in_project: bool) -> dict[str, object]:
-        from accord.settings.files import is_trusted, values_of
+        return [(path, values_of(path, self._home)[0])]
 
-        values, digest = values_of(path, self._home)
+    def _of_project(self) -> "list[tuple[str, dict[str, object]]]":
+        path = place.project_file(self._cwd, self._home) if self._project is None else self._project[0]
+        if not path:
+            return []
+        from accord.settings.files import is_trusted, values_in, values_of
+
+        values, digest = values_of(path, self._home) if self._project is None else values_in(path, self._project[1])
         for name in values:
-            if in_project and SETTINGS[name].trust and not is_trusted(path, digest, self._home):
+            if SETTINGS[name].trust and not is_trusted(path, digest, self._home):
                 raise errors.NotTrusted(path=path, setting=name)
-        return values
+        return [(path, values)]
 
 
 def _read(name: str, value: object, where: str) -> object:

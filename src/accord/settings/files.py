@@ -24,13 +24,16 @@ def values_of(path: str, home: str) -> tuple[dict[str, object], str]:
     cached = read_cache(f"{home}/{_CACHE}").get(path)
     if isinstance(cached, dict) and cached.get("stamp") == stamp and cached.get("known") == sorted(SETTINGS):
         return cached["values"], cached["digest"]
-    text = _read_text(path)
-    values = _parse(path, text)
-    from _blake2 import blake2b
-
-    digest = blake2b(text, digest_size=32).hexdigest()
+    values, digest = values_in(path, _read_text(path))
     _remember(home, _CACHE, path, {"stamp": stamp, "known": sorted(SETTINGS), "values": values, "digest": digest})
     return values, digest
+
+
+def values_in(path: str, text: bytes) -> tuple[dict[str, object], str]:
+    """What the text of a file sets, and its digest."""
+    from _blake2 import blake2b
+
+    return _parse(path, text), blake2b(text, digest_size=32).hexdigest()
 
 
 def is_trusted(path: str, digest: str, home: str) -> bool:

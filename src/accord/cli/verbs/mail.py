@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def send(line: "Line", words: "dict[str, Any]") -> None:
     params = {
-        "id": new_message_id(),  # before the first try, so that asking again sends nothing twice
+        "id": new_message_id(line.io.request),  # before the first try, so that asking again sends nothing twice
         **words,
         "sender": words["sender"] if "sender" in words else myself(line, "--from"),
         "message": _body(line, words),
@@ -32,6 +32,7 @@ def check(line: "Line", words: "dict[str, Any]") -> int:
     if words.get("peek") or not result["messages"]:
         return 0
     # Only now that it was printed: what a reader did not get comes again.
+    line.io.confirm()
     try:
         ids = [message["message_id"] for message in result["messages"]]
         line.call("mail.ack", {"identity": words["identity"], "ids": ids})

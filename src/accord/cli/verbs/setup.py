@@ -1,5 +1,6 @@
 """init, config, trust, doctor, demo."""
 
+import os
 import sys
 
 from accord import errors
@@ -29,6 +30,8 @@ def config(line: "Line", words: "dict[str, Any]") -> None:
 
 
 def trust(line: "Line", words: "dict[str, Any]") -> None:
+    if "path" in words:
+        words["path"] = os.path.join(line.io.cwd, words["path"])
     result = line.call("config.trust", words)
     line.answer(result, lambda: f"{result['path']} is trusted as it is now\n")
 

@@ -26,6 +26,9 @@ class Gate:
         self._owes_mark = False  # it could not be written: at least this process knows
         self._name = b"%-*d" % (_PID_BYTES, os.getpid())
 
+    def fileno(self) -> int:
+        return self._fd
+
     def try_acquire(self) -> bool:
         """Go in, alone, if that needs no waiting."""
         if not self._inside.acquire(False):

@@ -1,0 +1,174 @@
+"""A command in the hub of its home: it is sent there whole, and what comes back is printed. Most of it imports nothing.
+
+The hub runs the same verb. Where there is no hub, or it is none for this command, or it goes away before anything was
+printed, the command is run here; under the same request, so that what the hub did already is not done twice.
+"""
+
+import os
+
+from accord import __version__, place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.cli.io import LocalIo
+    from accord.client import Connection
+
+SILENCE_S = 2.0  # a hub says once a second that it is still at it
+
+# Verbs that need their own process, or look at the hub from outside.
+HERE = ("completion", "demo", "doctor", "events", "hub", "listen", "trust")
+_WITH_VALUE = ("--home", "--engine", "--hub-port")
+_VARIABLES = ("HOME", "NO_COLOR", "TERM")
+
+
+def reach(argv: list[str], io: "LocalIo") -> "Connection | None":
+    """The hub, if there is one and this may be a command for it."""
+    verb, named = _look(argv)
+    home = place.home_path(named, io.cwd, io.env)
+    path = place.socket_path(os.path.abspath(home)) if io.cwd and os.path.isabs(home) else ""
+    if not verb or verb in HERE or not io.can_print or not path or not os.path.exists(path):
+        return None
+    if path.startswith(place.short_folder()) and not place.is_private(place.short_folder()):
+        return None
+    from accord.client import Connection
+
+    try:
+        return Connection(path, SILENCE_S)
+    except OSError:
+        return None
+
+
+def run(connection: "Connection", argv: list[str], io: "LocalIo") -> int | None:
+    """The exit code of a command that the hub has run; None when it is to be run here."""
+    try:
+        home = os.path.abspath(place.home_path(_look(argv)[1], io.cwd, io.env))
+        return _Command(connection, io, home).run(argv)
+    except (Exception, KeyboardInterrupt) as failure:
+        from accord.cli.run import Line, report
+
+        return report(failure, Line(argv, io))
+    finally:
+        connection.close()
+
+
+class _Command:
+    """One command, on its way to the hub and back."""
+
+    def __init__(self, connection: "Connection", io: "LocalIo", home: str) -> None:
+        self._connection = connection
+        self._io = io
+        self._home = home
+        self._has_printed = False
+
+    def run(self, argv: list[str]) -> int | None:
+        from accord import errors
+
+        try:
+            self._connection.send({"jsonrpc": "2.0", "id": 1, "method": "cli.run", "params": self._params(argv)})
+            while message := self._connection.receive(SILENCE_S):
+                if "method" in message:
+                    self._serve(message)
+                elif "result" in message:
+                    self._write(message["result"]["write"])
+                    return int(message["result"]["exit"])
+                else:
+                    return None  # GO_LOCAL, or it is too busy
+            reason = "it closed the connection"
+        except errors.InvalidJson:
+            return None  # a word that is no text
+        except OSError as error:
+            reason = str(error)
+        if self._has_printed:
+            raise errors.HubLost(reason=reason)
+        return None
+
+    def _params(self, argv: list[str]) -> "dict[str, Any]":
+        import time
+
+        io = self._io
+        io.request = f"{int(time.time() * 1000):012x}{os.urandom(10).hex()}"
+        return {
+            "version": __version__,
+            "argv": argv,
+            "cwd": io.cwd,
+            "env": {name: io.env[name] for name in io.env if name.startswith("ACCORD_") or name in _VARIABLES},
+            "terminal": [io.is_terminal(fd) for fd in range(3)],
+            "width": io.width() if io.is_terminal(1) else 80,
+            "request": io.request,
+            "operator": "" if io.env.get("ACCORD_AGENT") else _first_line(f"{self._home}/operator/token"),
+            "project": self._project(),
+        }
+
+    def _project(self) -> list[str]:
+        """The project's settings: the hub opens no path that its callers name."""
+        path = place.project_file(self._io.cwd, self._home)
+        if not path:
+            return ["", ""]
+        with open(path, "rb") as file:
+            text = file.read(1 << 20)
+        return [path, text.decode("utf-8", "surrogateescape")]
+
+    def _serve(self, message: "dict[str, Any]") -> None:
+        """Do what only this process can: print, read, show a token."""
+        from accord.errors import AccordError
+
+        id = message.get("id")
+        try:
+            answer = {"result": self._do(message["method"], message["params"])}
+        except AccordError as error:
+            if id is None:
+                raise
+            from accord.errors.table import to_json
+
+            answer = {"error": to_json(error)}
+        if id is not None:
+            self._connection.send({"jsonrpc": "2.0", "id": id, **answer})
+
+    def _do(self, method: str, params: "dict[str, Any]") -> "dict[str, Any]":
+        if method == "cli.write":
+            self._write(params["write"])
+            return {}
+        if method == "cli.token":
+            inside = os.path.dirname(params["path"]).startswith(f"{self._home}/agents")
+            return {"token": _first_line(params["path"]) if inside else ""}
+        if method in ("cli.read_file", "cli.read_input"):
+            from binascii import b2a_base64
+
+            read = self._io.read_input if method == "cli.read_input" else self._io.read_file
+            return {"data": b2a_base64(read(**params), newline=False).decode()}
+        return {}  # cli.alive
+
+    def _write(self, pieces: "list[tuple[int, str]]") -> None:
+        for fd, text in pieces:
+            self._has_printed = True
+            if fd == 1:
+                self._io.out(text)
+            else:
+                self._io.err(text)
+
+
+def _look(argv: list[str]) -> tuple[str, str]:
+    """The verb, and the home that is named. The hub looks again; a wrong guess costs a question, and nothing else."""
+    verb = home = ""
+    words = iter(argv)
+    for word in words:
+        if word == "--":
+            break
+        if word in _WITH_VALUE:
+            value = next(words, "")
+            home = value if word == "--home" else home
+        elif word.startswith("--home="):
+            home = word[7:]
+        elif not word.startswith("-") and not verb:
+            verb = word
+    return verb, home
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(200).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""

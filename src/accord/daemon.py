@@ -1,0 +1,146 @@
+"""The hub's process: it joins the hub and its doors, and ends when it is told to.
+
+python -m accord.daemon HOME [--port=PORT] [--http-port=PORT]
+
+`accord hub start` starts it so, and waits for its word on a pipe (`--told-by`) with the start held (`--gate`).
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+from accord import errors, jsontext, place, platform
+from accord.doors import unix
+from accord.errors.table import to_json
+from accord.home import Home
+from accord.hub.core import Hub
+from accord.hub.feeds import HEARTBEAT_S
+from accord.hub.log import Log
+from accord.services.hub import READY_WITHIN_S, HubFiles
+from accord.store.local import folder
+from accord.store.local.gate import Gate
+
+TICK_S = 1.0
+
+
+def main(words: list[str]) -> int:
+    options = {
+        name.lstrip("-").replace("-", "_"): int(value) for name, _, value in (w.partition("=") for w in words[1:])
+    }
+    home = Home(words[0])
+    daemon = Daemon(home, options)
+    try:
+        daemon.take_home()
+    except errors.AccordError as error:
+        daemon.say({"error": to_json(error)})
+        return error.exit
+    return daemon.run()
+
+
+class Daemon:
+    def __init__(self, home: Home, options: dict[str, int]) -> None:
+        self._home = home
+        self._options = options
+        self._files = HubFiles(home.path)
+        self._told_by = options.get("told_by", -1)
+        self._gate_fd = options.get("gate", -1)
+        self._gate: Gate | None = None
+        self._log = Log(self._files.log)
+        self._beaten_at = 0.0
+
+    def take_home(self) -> None:
+        """Hold the home's lock for as long as this process lives; one that was started by hand waits its turn."""
+        self._home.make()
+        folder.make_folder(self._files.folder)
+        if self._gate_fd < 0:
+            self._gate = Gate(self._files.start)
+            self._gate.acquire(READY_WITHIN_S)
+        self._lock = folder.open_private(self._files.lock)
+        if not platform.hold(self._lock):
+            raise errors.HubFailed(reason="another one runs in this home")
+        os.ftruncate(self._lock, 0)
+
+    def run(self) -> int:
+        try:
+            import uvloop
+
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                return runner.run(self._serve())
+        except errors.AccordError as error:
+            self.say({"error": to_json(error)})
+            self._log.error("not_started", error_code=error.code, reason=str(error))
+            return error.exit
+
+    async def _serve(self) -> int:
+        hub = Hub(self._home, place.user_home(os.environ), self._log)
+        doors = await self._open_doors(hub)
+        self._hear_signals(hub)
+        os.pwrite(self._lock, jsontext.dumps(hub.status()).encode() + b"\n", 0)
+        self.say({"ready": True})
+        self._log.info("started", **{**hub.status(), "home": hub.home.path})
+        ticking = hub.loop.create_task(self._tick(hub, doors))
+        await hub.stopping.wait()
+        ticking.cancel()
+        await self._end(hub, doors)
+        return 0
+
+    async def _open_doors(self, hub: Hub) -> list[Any]:
+        doors: list[Any] = [unix.Door(hub)]
+        for door in doors:
+            await door.open()
+        return doors
+
+    def _hear_signals(self, hub: Hub) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            hub.loop.add_signal_handler(number, hub.stopping.set)
+        hub.loop.add_signal_handler(signal.SIGHUP, hub.reload)
+        hub.loop.add_signal_handler(signal.SIGUSR1, lambda: self._log.info("statistics", **hub.statistics()))
+
+    async def _tick(self, hub: Hub, doors: list[Any]) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            now = time.monotonic()
+            for door in doors:
+                door.sweep(now)
+            hub.feeds.look_after()
+            if now - self._beaten_at >= HEARTBEAT_S:
+                self._beaten_at = now
+                hub.feeds.tell_all("hub.alive", {})
+
+    async def _end(self, hub: Hub, doors: list[Any]) -> None:
+        """Accept nothing more, finish what was accepted, tell those who listen, and go."""
+        deadline = time.monotonic() + hub.stop_within_s
+        self._log.info("stopping", within_s=hub.stop_within_s)
+        for door in doors:
+            door.stop_accepting()
+        in_time = await hub.drain(deadline)
+        hub.feeds.tell_all("hub.stopping", {})
+        for door in doors:
+            door.close()
+        await asyncio.sleep(0)
+        self._log.info("stopped", in_time=in_time)
+        hub.close(max(0.1, deadline - time.monotonic()))
+
+    def say(self, word: dict[str, Any]) -> None:
+        """Tell whoever started this, and let others look."""
+        if self._told_by >= 0:
+            os.write(self._told_by, jsontext.dumps(word).encode() + b"\n")
+            os.close(self._told_by)
+            self._told_by = -1
+        elif "error" in word:
+            sys.stderr.write(f"accord: {word['error']['message']} [{word['error']['data']['error_code']}]\n")
+        if self._gate_fd >= 0:
+            os.close(self._gate_fd)
+            self._gate_fd = -1
+        if self._gate is not None:
+            self._gate.release()
+            self._gate.close()
+            self._gate = None
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    os._exit(code)  # threads that are stuck shall not keep it

@@ -1,0 +1,162 @@
+"""A command of the command line, run inside the hub: its caller prints, reads files and shows tokens."""
+
+import os
+from binascii import a2b_base64
+from collections.abc import Mapping
+from queue import SimpleQueue
+from typing import Any
+
+from accord import __version__, errors, place
+from accord.cli.run import run
+from accord.doors.methods import Connection
+from accord.doors.rpc import Call
+from accord.errors.table import from_json
+from accord.hub.core import Hub
+from accord.operations.context import Context, engine_of
+from accord.services.halt import Halt
+from accord.services.hub import check_port
+from accord.settings import Settings
+
+_MOST_BUFFERED = 1 << 16
+
+
+class Elsewhere(BaseException):
+    """This is no command for this hub. No verb shall take it for an error of its own."""
+
+
+def start(connection: Connection, call: Call, params: dict[str, Any]) -> None:
+    """Run a command in a thread; the answer holds what is left to print, and the exit code."""
+    if params.get("version") != __version__:
+        raise errors.GoLocal(reason=f"the hub is accord {__version__}")
+    io = CommandIo(connection, params)
+
+    def done(code: Any, error: BaseException | None) -> None:
+        if isinstance(error, Elsewhere):
+            call.fail(errors.GoLocal(reason=str(error)))
+        elif error is not None:
+            connection.hub.failed("command", error)
+            call.fail(errors.AccordError())
+        else:
+            call.answer({"exit": code, "write": io.rest()})
+
+    connection.hub.run_in_thread(lambda: run(params["argv"], io), done)
+
+
+class CommandIo:
+    """The world outside of a command, as its caller tells of it."""
+
+    def __init__(self, connection: Connection, params: dict[str, Any]) -> None:
+        self.env: Mapping[str, str] = params["env"]
+        self.cwd: str = params["cwd"]
+        self.agent = self.env.get("ACCORD_AGENT", "").lower()
+        self.request: str = params["request"]
+        self._terminal: list[bool] = params["terminal"]
+        self._width: int = params["width"]
+        self._project = (params["project"][0], params["project"][1].encode())
+        self._operator = params["operator"]
+        self._connection = connection
+        self._pieces: list[tuple[int, str]] = []
+        self._size = 0
+
+    # What a verb asks.
+
+    def context(self, given: Mapping[str, str]) -> Context:
+        hub = self._connection.hub
+        if os.path.abspath(place.home_path(given.get("--home", ""), self.cwd, self.env)) != hub.home.path:
+            raise Elsewhere("it serves another home")
+        if Halt(place.user_home(self.env)).path != hub.halt.path:
+            raise Elsewhere("it obeys another HALT")
+        if given.get("--hub-port"):
+            check_port(hub.status(), int(given["--hub-port"]))
+        flags = {"engine": given["--engine"]} if "--engine" in given else {}
+        settings = Settings(hub.home.path, self.cwd, self.env, flags, self._project)
+        if engine_of(hub.home, settings) != hub.engine:
+            raise Elsewhere("it serves another store")
+        context = Context(hub.home, hub.halt, settings, self, lambda: hub.store)
+        context.hub = hub
+        context.is_gone = lambda: self._connection.session.gone or hub.stopping.is_set()
+        return context
+
+    def check_output(self) -> None:
+        """The caller looked before it asked."""
+
+    def out(self, text: str) -> None:
+        self._put(1, text)
+
+    def err(self, text: str) -> None:
+        self._put(2, text)
+        if self._terminal[2]:
+            self._send()
+
+    def confirm(self) -> None:
+        if self._pieces:
+            pieces, self._pieces, self._size = self._pieces, [], 0
+            self._ask("cli.write", {"write": pieces})
+
+    def is_terminal(self, fd: int) -> bool:
+        return self._terminal[fd]
+
+    def width(self) -> int:
+        return self._width
+
+    def read_input(self, most: int) -> bytes:
+        return a2b_base64(self._ask("cli.read_input", {"most": most})["data"])
+
+    def read_file(self, path: str, most: int) -> bytes:
+        return a2b_base64(self._ask("cli.read_file", {"path": path, "most": most})["data"])
+
+    def rest(self) -> list[tuple[int, str]]:
+        """What was not printed yet."""
+        return self._pieces
+
+    # As the caller of operations.
+
+    def is_operator(self) -> bool:
+        return self._is_operator
+
+    def token_of(self, name: str) -> str:
+        hub = self._connection.hub
+        token = self.env.get("ACCORD_TOKEN", "")
+        if token or self.is_operator():
+            return token or hub.tokens.read(name)
+        return str(self._ask("cli.token", {"path": hub.tokens.path_of(name)})["token"])
+
+    @property
+    def _is_operator(self) -> bool:
+        return not self.agent and bool(self._operator) and _same(self._operator, self._connection.hub)
+
+    def _put(self, fd: int, text: str) -> None:
+        self._pieces.append((fd, text.encode("utf-8", "backslashreplace").decode()))
+        self._size += len(text)
+        if self._size > _MOST_BUFFERED:
+            self.confirm()
+
+    def _send(self) -> None:
+        pieces, self._pieces, self._size = self._pieces, [], 0
+        hub = self._connection.hub
+        hub.loop.call_soon_threadsafe(self._connection.peer.notify, "cli.write", {"write": pieces})
+
+    def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Ask the caller, and wait for its answer."""
+        answers: SimpleQueue[tuple[Any, dict[str, Any] | None]] = SimpleQueue()
+        hub = self._connection.hub
+        hub.loop.call_soon_threadsafe(self._ask_in_loop, method, params, answers)
+        result, error = answers.get()
+        if error is not None:
+            raise from_json(error)
+        if not isinstance(result, dict):
+            raise errors.OutputClosed(reason="the caller answers strangely")
+        return result
+
+    def _ask_in_loop(self, method: str, params: dict[str, Any], answers: "SimpleQueue[Any]") -> None:
+        if self._connection.session.gone:
+            answers.put((None, {"message": "the caller is gone"}))
+        else:
+            self._connection.peer.ask(method, params, lambda result, error: answers.put((result, error)))
+
+
+def _same(shown: str, hub: Hub) -> bool:
+    from _operator import _compare_digest
+
+    known = hub.home.operator_token()
+    return bool(known) and _compare_digest(shown.encode(), known.encode())

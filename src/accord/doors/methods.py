@@ -1,0 +1,140 @@
+"""What a caller may ask for over any door: every operation, and what belongs to its connection."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from accord import errors, operations
+from accord.doors.rpc import Call, Peer
+from accord.hub.core import REQUEST_S, Hub, Request
+from accord.hub.feeds import EventFeed, Feed, MailFeed
+from accord.model import read_identity
+from accord.operations.context import Context
+
+MOST_FEEDS = 100  # of one connection
+
+
+class Connection:
+    """One caller, connected by whatever door."""
+
+    def __init__(self, hub: Hub, send_text: Callable[[str], None], answered: Callable[[], None], pid: int = 0) -> None:
+        self.hub = hub
+        self.session = hub.session(pid)
+        self.peer = Peer(self._serve, send_text, lambda call: answered())
+        self.own: dict[str, Callable[[Call, dict[str, Any]], None]] = {
+            "session.open": self._open,
+            "mail.listen": self._listen,
+            "events.listen": self._listen_to_events,
+            "listen.stop": self._stop_listening,
+            "hub.listeners": lambda call, params: call.answer(hub.listeners()),
+            "hub.ping": lambda call, params: call.answer({}),
+        }
+        self.feeds: list[Feed] = []
+        self.can_take: Callable[[], bool] = lambda: True  # whether what is pushed goes out, or piles up
+        self._enter()
+
+    def close(self) -> None:
+        self.session.gone = True
+        self._end_feeds()
+        self.peer.gone()
+
+    def unblock(self) -> None:
+        """What was pushed has gone out."""
+        for feed in self.feeds:
+            self.hub.feeds.unblock(feed)
+
+    def _enter(self) -> None:
+        self._reading = self.hub.context(self.session, writing=False)
+        self._writing = self.hub.context(self.session, writing=True)
+
+    def _serve(self, call: Call) -> None:
+        self.hub.count("requests")
+        own = self.own.get(call.method)
+        if own is not None:
+            own(call, _named(call, ()))
+            return
+        group, _, word = call.method.partition(".")
+        if word not in operations.NAMES.get(group, ()):
+            raise errors.MethodNotFound(method=call.method[:100])
+        function: Any = operations.find(call.method)
+        if function.here:
+            raise errors.MethodNotFound(method=call.method)
+        params = _named(call, tuple(operations.parameters(function)))
+        wait_s = params.get("wait") if "wait" in operations.parameters(function) else 0
+        waits = isinstance(wait_s, int | float) and wait_s > 0
+        call.deadline = time.monotonic() + REQUEST_S + (float(wait_s) if waits else 0.0)  # type: ignore[arg-type]
+        context = self._context(function.changes and not function.beyond, call.request)
+        self.hub.call(Request(context, call.method, params, call, _answer), waits)
+
+    def _context(self, writing: bool, request: str) -> Context:
+        if request:
+            return self.hub.context(self.session.renewed(request), writing)
+        return self._writing if writing else self._reading
+
+    def _open(self, call: Call, params: dict[str, Any]) -> None:
+        """Show who it is."""
+        shown = {name: _text(call, params, name) for name in ("agent", "token", "operator")}
+        self.session.open(**shown)
+        self._enter()
+        call.answer({"agent": self.session.agent, "right": self._reading.right})
+
+    def _listen(self, call: Call, params: dict[str, Any]) -> None:
+        """Push somebody's unread mail, now and from now on."""
+        identity = read_identity(_text(call, params, "identity"))
+        after = params.get("after") or 0
+        if not isinstance(after, int):
+            raise errors.Usage(reason="after is no number", see=call.method)
+        context = self.hub.context(self.session, writing=False)
+        self._add(MailFeed(context, identity, after, self._push, self.session.pid))
+        call.answer({"identity": identity})
+
+    def _listen_to_events(self, call: Call, params: dict[str, Any]) -> None:
+        """Push what happens, from a revision on or from now on."""
+        kinds = params.get("kinds") or []
+        if not isinstance(kinds, list):
+            raise errors.Usage(reason="kinds is no list", see=call.method)
+        feed = EventFeed(self.hub.store, _text(call, params, "since"), kinds, self._push)
+        self._add(feed)
+        call.answer({"since": feed.since_revision})
+
+    def _stop_listening(self, call: Call, params: dict[str, Any]) -> None:
+        self._end_feeds()
+        call.answer({})
+
+    def _add(self, feed: Feed) -> None:
+        if len(self.feeds) >= MOST_FEEDS:
+            raise errors.TooBusy(most=MOST_FEEDS, what="listeners on one connection")
+        self.hub.feeds.add(feed)
+        self.feeds.append(feed)
+
+    def _end_feeds(self) -> None:
+        for feed in self.feeds:
+            self.hub.feeds.remove(feed)
+        self.feeds.clear()
+
+    def _push(self, method: str, params: dict[str, Any]) -> bool:
+        self.peer.notify(method, params)
+        return self.can_take()
+
+
+def _answer(request: Request) -> None:
+    if request.error is None:
+        request.asked.answer(request.result)
+    else:
+        request.asked.fail(request.error)
+
+
+def _named(call: Call, names: tuple[str, ...]) -> dict[str, Any]:
+    """The parameters by name; those in a list are in the order of the operation's."""
+    if isinstance(call.params, dict):
+        return call.params
+    if len(call.params) > len(names):
+        raise errors.Usage(reason=f"{call.method} takes at most {len(names)} parameters in a list", see=call.method)
+    return dict(zip(names, call.params, strict=False))
+
+
+def _text(call: Call, params: dict[str, Any], name: str) -> str:
+    value = params.get(name) or ""
+    if not isinstance(value, str):
+        raise errors.Usage(reason=f"{name} is no text", see=call.method)
+    return value

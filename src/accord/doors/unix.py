@@ -1,0 +1,149 @@
+"""The socket in the home: one JSON-RPC message on each line. Only the owner of the home is served."""
+
+import asyncio
+import os
+import socket
+from functools import partial
+from typing import Any
+
+from accord import errors, place, platform
+from accord.doors import command
+from accord.doors.methods import Connection
+from accord.doors.rpc import MOST_BYTES
+from accord.hub.core import Hub
+from accord.store.local import folder
+
+MOST_CONNECTIONS = 4_000
+MOST_IN_FLIGHT = 256  # calls of one connection; who has more waits to be read
+_BACKLOG = 512
+
+
+class Door:
+    """Listens until it is closed."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.connections: set[Line] = set()
+        self._hub = hub
+        self._path = hub.files.socket
+        self._server: asyncio.AbstractServer | None = None
+
+    async def open(self) -> None:
+        """Take the place of a socket that a killed hub left; the hub's lock says that no other is there."""
+        there = os.path.dirname(self._path)
+        folder.make_folder(there)
+        if not place.is_private(there):
+            raise errors.DataDirError(path=there, errno=1, reason="it is not this user's alone")
+        folder.unlink_if_there(self._path)
+        listening = socket.socket(socket.AF_UNIX)
+        mask = os.umask(0o177)
+        try:
+            listening.bind(self._path)
+        finally:
+            os.umask(mask)
+        self._server = await self._hub.loop.create_unix_server(partial(Line, self), sock=listening, backlog=_BACKLOG)
+
+    def stop_accepting(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+            folder.unlink_if_there(self._path)
+
+    def close(self) -> None:
+        self.stop_accepting()
+        for line in list(self.connections):
+            line.close()
+
+    def sweep(self, now: float) -> None:
+        for line in self.connections:
+            line.sweep(now)
+
+
+class Line(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._hub = door._hub
+        self._start: list[bytes] = []  # of a line whose end has not come yet
+        self._size = 0
+        self._skipping = False  # the rest of a line that is too long
+        self._paused = False
+        self._full = False
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        uid, pid = platform.peer_of(transport.get_extra_info("socket"))
+        if uid != os.geteuid() or len(self._door.connections) >= MOST_CONNECTIONS:
+            self._hub.count("refused")
+            self._hub.log.warning("refused", door="unix", uid=uid, pid=pid)
+            transport.abort()
+            return
+        self._connection = Connection(self._hub, self._send, self._answered, pid)
+        self._connection.own["cli.run"] = partial(command.start, self._connection)
+        self._connection.can_take = lambda: not self._full
+        self._door.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self in self._door.connections:
+            self._door.connections.discard(self)
+            self._connection.close()
+
+    def data_received(self, data: bytes) -> None:
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*self._start, lines[0]])
+            self._start, self._size = [], 0
+            self._receive(lines)
+        self._start.append(rest)
+        self._size += len(rest)
+        if self._size > MOST_BYTES:
+            if not self._skipping:
+                self._connection.peer.refuse(errors.ParseError(reason=f"a line of more than {MOST_BYTES} bytes"))
+            self._start, self._size, self._skipping = [], 0, True
+        self._hold_back()
+
+    def _receive(self, lines: list[bytes]) -> None:
+        receive = self._connection.peer.receive
+        for line in lines:
+            if self._skipping:
+                self._skipping = False  # that was the end of it
+            elif line.strip():
+                receive(line)
+
+    def pause_writing(self) -> None:
+        self._full = True
+        self._hold_back()
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._hold_back()
+        self._connection.unblock()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def sweep(self, now: float) -> None:
+        peer = self._connection.peer
+        peer.sweep(now)
+        if any(call.method == "cli.run" for call in peer.open_calls):
+            peer.notify("cli.alive", {})
+        if peer.malformed:
+            self._hub.count("malformed", peer.malformed)
+            self._hub.log.warning("malformed", door="unix", pid=self._connection.session.pid, times=peer.malformed)
+            peer.malformed = 0
+
+    def _send(self, text: str) -> None:
+        self._transport.write(text.encode() + b"\n")
+
+    def _answered(self) -> None:
+        if self._paused:
+            self._hold_back()
+
+    def _hold_back(self) -> None:
+        """Read no more from who has much in flight, or does not take its answers."""
+        must = self._full or len(self._connection.peer.open_calls) >= MOST_IN_FLIGHT
+        if must and not self._paused:
+            self._transport.pause_reading()
+        elif not must and self._paused:
+            self._transport.resume_reading()
+        self._paused = must

@@ -1,0 +1,232 @@
+"""What is pushed to those who listen: their mail, or everything that happens.
+
+A feed is a place in something that only grows: an inbox, or the store's log of changes. When there may be more it reads
+from its place on and hands that over; one that cannot keep up stays behind, and costs no memory.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from accord import errors
+from accord.model import timestamp
+from accord.operations.context import Context
+from accord.services import events, mail
+from accord.store.protocols import Store
+
+if TYPE_CHECKING:
+    from accord.hub.core import Hub
+
+HEARTBEAT_S = 15.0
+MOST_FEEDS = 5_000
+PAGE = 100
+
+_EVERYTHING = ("",)
+
+
+class Feed:
+    """Somebody who listens."""
+
+    method: str  # by which it is told
+
+    def __init__(self, identity: str, push: Callable[[str, dict[str, Any]], bool]) -> None:
+        self.identity = identity  # whose mail it is; "": everything
+        self._push = push  # whether more can be taken
+        self.ended = False
+        self.blocked = False  # what was pushed has not been taken yet
+        self.reading = False
+        self.more = False  # something came while it was read
+        self.waiting_for = ""  # the code of the error that holds it up
+        self.since = time.time()
+
+    def read(self) -> list[dict[str, Any]]:
+        """What comes next, a page at most; in a thread."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nobody listens any more."""
+
+    def push(self, method: str, params: dict[str, Any]) -> None:
+        self.blocked = not self._push(method, params) or self.blocked
+
+
+class MailFeed(Feed):
+    method = "mail.message"
+
+    def __init__(self, context: Context, identity: str, after: int, push: Callable[..., bool], pid: int) -> None:
+        super().__init__(identity, push)
+        self.context = context
+        self.pid = pid
+        self.after = after  # the number, in the inbox, of the last message that was pushed
+
+    def read(self) -> list[dict[str, Any]]:
+        self.context.halt.check()
+        self.context.check_reader(self.identity, peek=False)
+        found = mail.unread_after(self.context.store, self.identity, self.after, PAGE)
+        if found:
+            self.after = found[-1]["number"]
+        return found
+
+
+class EventFeed(Feed):
+    method = "events.event"
+
+    def __init__(self, store: Store, since: str, kinds: list[str], push: Callable[..., bool]) -> None:
+        super().__init__("", push)
+        self._reader = events.Reader(store, since)
+        self.since_revision = self._reader.since
+        self._kinds = kinds
+
+    def read(self) -> list[dict[str, Any]]:
+        kinds = self._kinds
+        found = self._reader.read(PAGE)
+        return [event for event in found if not kinds or event["event"] in kinds or event["event"] == events.GAP]
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class Feeds:
+    def __init__(self, hub: "Hub") -> None:
+        self._hub = hub
+        self._feeds: set[Feed] = set()
+        self._by_name: dict[str, set[Feed]] = {}
+        self._closed = False
+        with hub.store.snapshot() as snapshot:
+            self._revision = snapshot.revision
+        self._watch = hub.store.watch(_EVERYTHING, self._revision)
+        self._thread = threading.Thread(target=self._look, name="feeds", daemon=True)
+        self._thread.start()
+
+    def __len__(self) -> int:
+        return len(self._feeds)
+
+    def add(self, feed: Feed) -> None:
+        if len(self._feeds) >= MOST_FEEDS:
+            raise errors.TooBusy(most=MOST_FEEDS, what="listeners")
+        self._feeds.add(feed)
+        self._by_name.setdefault(feed.identity, set()).add(feed)
+        self.wake(feed)
+
+    def remove(self, feed: Feed) -> None:
+        feed.ended = True
+        self._feeds.discard(feed)
+        there = self._by_name.get(feed.identity, set())
+        there.discard(feed)
+        if not there:
+            self._by_name.pop(feed.identity, None)
+        if not feed.reading:
+            feed.close()
+
+    def listeners(self) -> dict[str, dict[str, Any]]:
+        """Who is connected, by name."""
+        return {
+            name: {"connected": True, "pid": feed.pid or None, "last_seen": timestamp(feed.since)}
+            for name, there in list(self._by_name.items())
+            for feed in list(there)
+            if isinstance(feed, MailFeed)
+        }
+
+    def wake(self, feed: Feed) -> None:
+        """There may be more for it."""
+        if feed.ended or feed.blocked or feed.reading:
+            feed.more = True
+            return
+        feed.reading, feed.more = True, False
+        self._hub.run_in_thread(feed.read, lambda found, error: self._took(feed, found, error))
+
+    def unblock(self, feed: Feed) -> None:
+        """What was pushed has been taken."""
+        if feed.blocked:
+            feed.blocked = False
+            self.wake(feed)
+
+    def look_after(self) -> None:
+        """Try again with those who were held up, as by a HALT."""
+        for feed in list(self._feeds):
+            if feed.waiting_for:
+                self.wake(feed)
+
+    def tell_all(self, method: str, params: dict[str, Any]) -> None:
+        for feed in list(self._feeds):
+            feed.push(method, params)
+
+    def close(self) -> None:
+        self._closed = True
+        self._watch.close()
+        self._thread.join(2.0)
+
+    def _took(self, feed: Feed, found: list[dict[str, Any]] | None, error: BaseException | None) -> None:
+        feed.reading = False
+        if feed.ended:
+            feed.close()
+            return
+        if error is not None:
+            self._held_up(feed, error)
+            return
+        feed.waiting_for = ""
+        for one in found or []:
+            feed.push(feed.method, one)
+        self._hub.count("pushed", len(found or []))
+        if feed.more or found:
+            self.wake(feed)
+
+    def _held_up(self, feed: Feed, error: BaseException) -> None:
+        """Tell why nothing comes: for now, as under a HALT, or for good, as when the name is another's."""
+        from accord.errors.table import to_json
+
+        if not isinstance(error, errors.AccordError):
+            self._hub.failed("feed", error)
+            error = errors.AccordError()
+        passes = isinstance(error, errors.Halted | errors.NotEngaged | errors.LockTimeout | errors.StorageFailing)
+        if not passes:
+            feed.push("listen.ended", to_json(error))
+            self.remove(feed)
+        elif feed.waiting_for != error.code:
+            feed.waiting_for = error.code
+            feed.push("listen.waiting", to_json(error))
+
+    def _look(self) -> None:
+        """Follow the store, whoever writes to it, and wake whom it concerns."""
+        while not self._closed:
+            try:
+                change = self._watch.next(10.0)
+                if change is not None:
+                    self._hub.loop.call_soon_threadsafe(self._changed, _names(change.keys))
+            except errors.HistoryGone:
+                self._watch_anew()
+            except Exception as error:
+                if self._closed:
+                    return
+                self._hub.failed("watch", error)
+                time.sleep(1.0)
+
+    def _watch_anew(self) -> None:
+        self._watch.close()
+        with self._hub.store.snapshot() as snapshot:
+            revision = snapshot.revision
+        self._watch = self._hub.store.watch(_EVERYTHING, revision)
+        self._hub.loop.call_soon_threadsafe(self._wake_all)
+
+    def _wake_all(self) -> None:
+        for feed in list(self._feeds):
+            self.wake(feed)
+
+    def _changed(self, names: set[str]) -> None:
+        for name in names:
+            for feed in list(self._by_name.get(name, ())):
+                self.wake(feed)
+        for feed in list(self._by_name.get("", ())):
+            self.wake(feed)
+
+
+def _names(keys: Any) -> set[str]:
+    """Whose mail or registration changed."""
+    found = set()
+    for collection, id in keys:
+        if collection == "agents":
+            found.add(id)
+        elif collection.startswith("mail/"):
+            found.add(collection[5:])
+    return found

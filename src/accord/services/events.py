@@ -1,0 +1,90 @@
+"""Everything that happens in a home, told from the store's log of changes. No text of messages is in it."""
+
+from accord import errors, jsontext
+from accord.services import agents, cursors, mail
+from accord.services.channels import MEMBERS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.store.contract import Change
+    from accord.store.protocols import Snapshot, Store, Watch
+
+GAP = "gap"  # some were missed: they are no longer kept
+
+KINDS = ("mail.sent", "mail.handed_over", "mail.seen", "agent.changed", "channel.changed")
+
+
+class Reader:
+    """A place in what happens."""
+
+    def __init__(self, store: "Store", since: str = "") -> None:
+        self._store = store
+        self._watch: Watch | None = None
+        with store.snapshot() as snapshot:
+            here = f"{snapshot.epoch}.{snapshot.revision}"
+        self.since = since or here  # `EPOCH.REVISION`, after which the next one comes
+
+    def read(self, limit: int) -> "list[dict[str, Any]]":
+        """What happened next, of so many commits at most."""
+        found: list[dict[str, Any]] = []
+        try:
+            watch = self._open()
+            while len(found) < limit and (change := watch.next(0)) is not None:
+                with self._store.snapshot() as snapshot:
+                    found += described(change, snapshot)
+                self.since = f"{self._epoch}.{change.revision}"
+        except errors.HistoryGone:
+            found.append(self._skip())
+        return found
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+
+    def _open(self) -> "Watch":
+        if self._watch is None:
+            self._epoch, _, revision = self.since.rpartition(".")
+            if not revision.isdigit() or not revision.isascii():
+                raise errors.Usage(
+                    reason=f"{self.since[:100]!r} is no revision, as EPOCH.REVISION", see="accord events --help"
+                )
+            self._watch = self._store.watch(("",), int(revision), self._epoch)
+        return self._watch
+
+    def _skip(self) -> "dict[str, Any]":
+        self.close()
+        missed_since = self.since
+        with self._store.snapshot() as snapshot:
+            self.since = f"{snapshot.epoch}.{snapshot.revision}"
+        return {"event": GAP, "since": missed_since, "revision": self.since}
+
+
+def described(change: "Change", snapshot: "Snapshot") -> "list[dict[str, Any]]":
+    """What a commit was about, as far as anybody would want to know."""
+    revision = f"{snapshot.epoch}.{change.revision}"
+    found = [_described(collection, id, snapshot) for collection, id in change.keys]
+    return [{**event, "revision": revision} for event in found if event is not None]
+
+
+def _described(collection: str, id: str, snapshot: "Snapshot") -> "dict[str, Any] | None":
+    group, _, rest = collection.partition("/")
+    item = snapshot.get(collection, id)
+    if collection == mail.MESSAGES and item is not None:
+        message = mail.decode(item.value)
+        told = ("from", "timestamp", "conversation", "type", "reply_to", "channel")
+        fields = {name: message[name] for name in told}
+        return {"event": "mail.sent", "message_id": id, **fields, "to": list(message["to"])}
+    if group == mail.HANDED and item is not None:
+        record: Any = jsontext.loads_own(item.value)
+        return {"event": "mail.handed_over", "identity": rest, "message_id": id, "by": record["by"]}
+    if collection == cursors.CURSORS:
+        return {"event": "mail.seen", "identity": id}
+    if collection == agents.AGENTS and item is not None:
+        record = jsontext.loads_own(item.value)
+        return {"event": "agent.changed", "identity": id, "registered": not record["gone"]}
+    if group == MEMBERS:
+        return {"event": "channel.changed", "channel": rest, "identity": id, "member": item is not None}
+    return None
