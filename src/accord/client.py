@@ -30,6 +30,11 @@ class Connection:
     def fileno(self) -> int:
         return self._socket.fileno()
 
+    @property
+    def has_more(self) -> bool:
+        """Whether a message is here already."""
+        return bool(self._lines)
+
     def close(self) -> None:
         self._socket.close()
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 VERBS = {
     "send": "mail", "check": "mail", "ack": "mail",
     "sent": "reading", "thread": "reading", "search": "reading", "discover": "reading",
+    "listen": "listen", "events": "listen",
     "register": "agents", "unregister": "agents",
     "channel join": "channels", "channel leave": "channels", "channel list": "channels",
     "halt": "control", "unhalt": "control", "engage": "control",

@@ -10,6 +10,7 @@ from accord.hub.core import REQUEST_S, Hub, Request
 from accord.hub.feeds import EventFeed, Feed, MailFeed
 from accord.model import read_identity
 from accord.operations.context import Context
+from accord.services.agents import hash_token
 
 MOST_FEEDS = 100  # of one connection
 
@@ -73,6 +74,9 @@ class Connection:
 
     def _open(self, call: Call, params: dict[str, Any]) -> None:
         """Show who it is."""
+        engine = _text(call, params, "engine")
+        if engine and engine != hash_token(self.hub.engine):
+            raise errors.GoLocal(reason="it serves another store")
         shown = {name: _text(call, params, name) for name in ("agent", "token", "operator")}
         self.session.open(**shown)
         self._enter()

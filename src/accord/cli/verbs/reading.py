@@ -36,11 +36,14 @@ def discover(line: "Line", words: "dict[str, Any]") -> None:
 
 
 def _everybody(line: "Line", result: "dict[str, Any]") -> str:
-    rows = [(who["identity"], who["pending"], who["last_seen"]) for who in result["identities"]]
+    rows = [
+        (who["identity"], who["pending"], "yes" if who["listener"] else "-", who["last_seen"])
+        for who in result["identities"]
+    ]
     halted = f"HALTED: {one_line(result['halted'])}\n" if result["halted"] else ""
     waiting = [who["identity"] for who in result["identities"] if not who["engaged"]]
     engage = f"waiting for `accord engage`: {', '.join(waiting)}\n" if waiting else ""
-    return halted + table(line, ("identity", "unread", "last seen"), rows) + engage
+    return halted + table(line, ("identity", "unread", "listens", "last seen"), rows) + engage
 
 
 VERBS = {

@@ -1,0 +1,151 @@
+"""A command that stays connected to the hub and takes what it pushes, until it is told to stop.
+
+A connection that breaks is made anew, later each time; what is missed meanwhile comes then. Only the first one may start
+a hub.
+"""
+
+import os
+import select
+import signal
+
+from accord import errors, jsontext, place
+from accord.client import Connection
+from accord.errors.table import from_json
+from accord.services import hub
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from accord.cli.run import Line
+
+ANSWER_S = 10.0
+SILENCE_S = 45.0  # three heartbeats of the hub
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 5.0
+
+
+class Stop(Exception):
+    """A signal said that it is enough."""
+
+
+class Stream:
+    def __init__(self, line: "Line", subscribe: "Callable[[Connection], None]") -> None:
+        self._line = line
+        self._subscribe = subscribe  # what to ask for on each new connection
+        self._home = line.context.home.path
+        self._signals: list[int] = []
+        self._woken, self._wake = os.pipe()
+        self._connection: Connection | None = None
+        self.counts = {"connections": 0, "received": 0}
+
+    def follow(self, take: "Callable[[Connection, list[dict[str, Any]]], None]") -> int:
+        """Give what comes to `take`, several at once where there are; 0 when a signal ends it."""
+        ensure_hub(self._line)
+        self._hear_signals()
+        try:
+            while True:
+                connection = self._connected()
+                try:
+                    self._take_all(connection, take)
+                except OSError:
+                    pass  # the hub is gone, and may come back
+                finally:
+                    connection.close()
+        except Stop:
+            return 0
+
+    def _take_all(self, connection: Connection, take: "Callable[[Connection, list[dict[str, Any]]], None]") -> None:
+        self._subscribe(connection)
+        while True:
+            messages, connection.unheard = connection.unheard, []
+            while not messages or connection.has_more:
+                if not connection.has_more:
+                    self._wait(connection)
+                message = connection.receive(SILENCE_S)
+                if message is None:
+                    return
+                messages.append(message)
+            self.counts["received"] += len(messages)
+            take(connection, [message for message in messages if self._concerns(message)])
+
+    def _concerns(self, message: "dict[str, Any]") -> bool:
+        """Whether it is for the verb."""
+        method = message.get("method", "")
+        if method == "listen.ended":
+            raise from_json(message["params"])
+        if method == "listen.waiting":
+            self._line.io.err(f"accord: waiting: {message['params']['message']}\n")
+        return method not in ("hub.alive", "hub.stopping", "listen.waiting")
+
+    def _wait(self, connection: Connection) -> None:
+        """Until something comes, or a signal; silence for too long means that the hub is gone."""
+        readable = select.select([connection, self._woken], [], [], SILENCE_S)[0]
+        self._obey()
+        if not readable:
+            raise TimeoutError("nothing from the hub")
+
+    def _connected(self) -> Connection:
+        pause_s = 0.0
+        while True:
+            try:
+                connection = Connection(place.socket_path(self._home), ANSWER_S)
+                self.counts["connections"] += 1
+                return connection
+            except OSError:
+                # Between none and all of it, so that many do not come back at once.
+                pause_s = min(max(2 * pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
+                select.select([self._woken], [], [], pause_s * (0.5 + os.urandom(1)[0] / 512))
+                self._obey()
+
+    def _hear_signals(self) -> None:
+        """They only leave a note, and whoever waits acts on it."""
+        os.set_blocking(self._wake, False)
+
+        def note(number: int, frame: object) -> None:
+            self._signals.append(number)
+            os.write(self._wake, b".")
+
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+            signal.signal(number, note)
+
+    def _obey(self) -> None:
+        while self._signals:
+            os.read(self._woken, 1)
+            number = self._signals.pop(0)
+            if number == signal.SIGUSR1:
+                record = {"timestamp": self._line.context.now(), "level": "info", "event": "statistics", **self.counts}
+                self._line.io.err(jsontext.dumps(record) + "\n")
+            elif number == signal.SIGHUP:
+                raise ConnectionResetError("asked to connect anew")
+            else:
+                raise Stop
+
+
+def ensure_hub(line: "Line") -> None:
+    """Start a hub if none runs, unless that is not wanted."""
+    home = line.context.home.path
+    found = hub.status(home)
+    port = line.words.globals.get("--hub-port")
+    if found["running"]:
+        hub.check_port(found, int(port) if port else None)
+    elif "--no-start" in line.words.globals or not line.context.settings["autostart"]:
+        raise errors.HubNotRunning(home=home, but="")
+    else:
+        line.context.home.make()
+        hub.start(home, {"port": int(port)} if port else {})
+
+
+def introduce(line: "Line", connection: Connection, identity: str = "") -> None:
+    """Show the hub who this is: the operator where that can be shown, else the agent."""
+    from accord.operations.context import engine_of
+    from accord.services.agents import hash_token
+
+    context = line.context
+    shown = {"engine": hash_token(engine_of(context.home, context.settings))}
+    if context.caller.is_operator():
+        shown["operator"] = context.home.operator_token()
+    elif identity:
+        shown |= {"agent": identity, "token": context.caller.token_of(identity)}
+    connection.call("session.open", shown, ANSWER_S)

@@ -1,0 +1,140 @@
+"""listen, events."""
+
+import shlex
+import subprocess
+
+from accord import errors, jsontext
+from accord.cli.run import as_json
+from accord.cli.show import messages, one_line
+from accord.cli.stream import ANSWER_S, Stream, introduce
+from accord.cli.verbs.mail import myself
+from accord.cli.words import Verb
+from accord.model import read_identity
+from accord.services.events import KINDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.cli.run import Line
+    from accord.client import Connection
+
+
+def listen(line: "Line", words: "dict[str, Any]") -> int:
+    identity = read_identity(words["identity"] if "identity" in words else myself(line, "--identity"))
+    return _Listener(line, identity, words.get("exec", ""), bool(words.get("no_ack"))).run()
+
+
+class _Listener:
+    def __init__(self, line: "Line", identity: str, command: str, no_ack: bool) -> None:
+        self._line = line
+        self._identity = identity
+        self._command = _split(line, command)
+        self._no_ack = no_ack
+        self._last = 0  # the number, in the inbox, of the last message that was taken
+        self._done: set[str] = set()  # taken, and not known to be acknowledged
+
+    def run(self) -> int:
+        return Stream(self._line, self._subscribe).follow(self._take)
+
+    def _subscribe(self, connection: "Connection") -> None:
+        introduce(self._line, connection, self._identity)
+        # What was taken and not acknowledged comes again, unless it is never to be.
+        after = self._last if self._no_ack else 0
+        connection.call("mail.listen", {"identity": self._identity, "after": after}, ANSWER_S)
+
+    def _take(self, connection: "Connection", pushed: "list[dict[str, Any]]") -> None:
+        new = [one["params"] for one in pushed if one.get("method") == "mail.message"]
+        if not new:
+            return
+        ids = [one["message"]["message_id"] for one in new]
+        if self._command or self._no_ack:
+            self._tell(connection, "mail.hand_over", ids)
+        taken = [id for id, one in zip(ids, new, strict=True) if id in self._done or self._give_out(one["message"])]
+        self._last = max(self._last, new[-1]["number"])
+        if not self._no_ack and taken:
+            self._done.update(taken)
+            self._tell(connection, "mail.ack", taken)
+            self._done.difference_update(taken)
+
+    def _tell(self, connection: "Connection", method: str, ids: list[str]) -> None:
+        connection.call(method, {"identity": self._identity, "ids": ids}, ANSWER_S)
+
+    def _give_out(self, message: "dict[str, Any]") -> bool:
+        """Print a message, or give it to the command; whether it was taken."""
+        if self._command:
+            return self._execute(message)
+        self._line.io.out(as_json(message) if self._line.json else messages(self._line, [message]))
+        return True
+
+    def _execute(self, message: "dict[str, Any]") -> bool:
+        """Give it to the command on its standard input, where nothing in it can be taken for a command."""
+        try:
+            done = subprocess.run(self._command, input=jsontext.dumps(message).encode() + b"\n", check=False)
+        except OSError as error:
+            raise errors.FileUnreadable(path=self._command[0], reason=error.strerror) from None
+        if done.returncode:
+            self._line.io.err(
+                f"accord: the command ended with {done.returncode}; {message['message_id']} stays unread\n"
+            )
+        return not done.returncode
+
+
+def _split(line: "Line", command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise line.words.wrong(f"--exec cannot be read ({error})") from None
+
+
+def events(line: "Line", words: "dict[str, Any]") -> int:
+    since = words.get("since", "")
+    kinds = words.get("kind") or []
+    strange = [kind for kind in kinds if kind not in KINDS]
+    if strange:
+        raise line.words.wrong(f"There is no kind {strange[0][:50]!r}; there are {', '.join(KINDS)}")
+    place = [since]
+
+    def subscribe(connection: "Connection") -> None:
+        introduce(line, connection)
+        found = connection.call("events.listen", {"since": place[0], "kinds": kinds}, ANSWER_S)
+        place[0] = found["since"]
+
+    def take(connection: "Connection", pushed: "list[dict[str, Any]]") -> None:
+        for event in [one["params"] for one in pushed if one.get("method") == "events.event"]:
+            line.io.out(as_json(event) if line.json else f"{_sentence(event)}\n")
+            place[0] = event["revision"]
+
+    return Stream(line, subscribe).follow(take)
+
+
+def _sentence(event: "dict[str, Any]") -> str:
+    fields = [f"{name}={_word(value)}" for name, value in event.items() if name not in ("event", "revision") and value]
+    return one_line(f"{event['event']}  {'  '.join(fields)}")
+
+
+def _word(value: object) -> str:
+    return ",".join(str(one) for one in value) if isinstance(value, list) else str(value)
+
+
+VERBS = {
+    "listen": Verb(
+        listen,
+        positional=("identity",),
+        extra={"identity": "Identity", "exec": "Text", "no_ack": "Flag"},
+        notes={
+            "exec": "a command that gets each message on its standard input, as JSON; 0 acknowledges it",
+            "no_ack": "never acknowledge",
+        },
+        help="Receive messages as they come, each acknowledged once it is printed.",
+    ),
+    "events": Verb(
+        events,
+        extra={"since": "Text", "kind": "Words"},
+        notes={
+            "since": "start after this revision, as EPOCH.REVISION, instead of now",
+            "kind": f"only these: {', '.join(KINDS)}",
+        },
+        help="Show what happens, as it happens.",
+    ),
+}
