@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import mail_api, mail_send, place, plain_loop, preload
+from bench import hub_mail, mail_api, mail_send, place, plain_loop, preload
 from bench.processes import answer, run_together, wait_for_start
 
 PLAIN = "plain loop"
@@ -15,6 +15,8 @@ SQLITE_BATCHES = "sqlite, a hundred sends in one commit"
 FILES = "files"
 MEMORY = "memory"
 MAIL = "accord.open().mail.send"
+HUB = "through the hub"
+HUB_FLIGHT = "through the hub, a hundred in flight"
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,15 @@ class Run:
     sent: list[Sent]  # one of each process
     lost: int  # messages that were acknowledged and are not there
     wal_bytes: int  # of SQLite, at the end
+    hub_cpu_s: float = 0.0
+    commits: int = 0  # of the hub
 
 
 def run(way: str, processes: int, calls: int, seconds: float = 3600.0, flush: str = "") -> Run:
     """Let processes send `calls` times each, or for `seconds`, with flushes as they are or as `preload` has them."""
     variables = preload.environment(flush) if flush else {}
+    if way in (HUB, HUB_FLIGHT):
+        return _run_hub(way, processes, calls, seconds, variables)
     with place.folder() as folder:
         target = _create(way, f"{folder}/store")
         commands = [["bench.sender", way, target, str(calls), str(seconds), f"p{n}"] for n in range(processes)]
@@ -45,6 +51,22 @@ def run(way: str, processes: int, calls: int, seconds: float = 3600.0, flush: st
         wal = Path(folder, "store-wal")
         wal_bytes = wal.stat().st_size if wal.exists() else 0
         return Run(sent, messages - _count(way, target, messages), wal_bytes)
+
+
+def _run_hub(way: str, processes: int, calls: int, seconds: float, variables: dict[str, str]) -> Run:
+    """The clients flush nothing: it is the hub that does, as `variables` say."""
+    with place.folder() as folder:
+        home = f"{folder}/home"
+        pid = hub_mail.start(home, variables)
+        try:
+            cpu_s, commits = hub_mail.cpu_s(pid), hub_mail.commits(home)
+            commands = [["bench.sender", way, home, str(calls), str(seconds), f"p{n}"] for n in range(processes)]
+            sent = [Sent(*reply) for reply in run_together(commands, {})]
+            messages = sum(one.messages for one in sent)
+            used_s, made = hub_mail.cpu_s(pid) - cpu_s, hub_mail.commits(home) - commits
+            return Run(sent, messages - mail_api.count(home), 0, used_s, made)
+        finally:
+            hub_mail.stop(home)
 
 
 def run_one(way: str, calls: int, flush: str = "") -> Sent:
@@ -86,6 +108,10 @@ def _open(way: str, target: str, name: str) -> tuple[Callable[[int], None], int]
         return plain_loop.open_sender(target), 1
     if way == MAIL:
         return mail_api.open_sender(target), 1
+    if way == HUB:
+        return hub_mail.open_sender(target), 1
+    if way == HUB_FLIGHT:
+        return hub_mail.open_flight_sender(target), hub_mail.PER_CALL
     if way == SQLITE_BATCHES:
         return mail_send.open_batch_sender(target, name), mail_send.BATCH
     return mail_send.open_sender(target, name), 1

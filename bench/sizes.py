@@ -21,6 +21,7 @@ class Sizes:
     idle_s: float  # how long a watcher then waits in vain
     waiting: int  # messages in an inbox
     searched: int  # messages that are searched
+    listeners: int  # that only listen
 
 
 FULL = Sizes(
@@ -40,6 +41,7 @@ FULL = Sizes(
     idle_s=5.0,
     waiting=1_000_000,
     searched=100_000,
+    listeners=1_000,
 )
 
 TINY = Sizes(
@@ -59,4 +61,5 @@ TINY = Sizes(
     idle_s=0.1,
     waiting=50,
     searched=50,
+    listeners=5,
 )

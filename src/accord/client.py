@@ -1,8 +1,9 @@
 """A connection to a hub: JSON-RPC messages, one on each line of its socket."""
 
+import os
 from _socket import AF_UNIX, SOCK_STREAM, socket
 
-from accord import jsontext
+from accord import jsontext, place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +16,10 @@ _PIECE = 65536
 
 class Connection:
     def __init__(self, path: str, timeout_s: float) -> None:
+        if not place.is_private(os.path.dirname(path)):
+            raise PermissionError(f"{path} may be somebody else's, who could ask for our files")
         self._socket = socket(AF_UNIX, SOCK_STREAM)
-        self._start = b""  # of a line whose end has not come yet
+        self._start: list[bytes] = []  # of a line whose end has not come yet
         self._lines: list[bytes] = []  # the next one last
         self._asked = 0
         self.unheard: list[Message] = []  # what came while an answer was waited for
@@ -29,6 +32,11 @@ class Connection:
 
     def fileno(self) -> int:
         return self._socket.fileno()
+
+    @property
+    def raw(self) -> socket:
+        """The socket itself, for those who write and read lines of their own."""
+        return self._socket
 
     @property
     def has_more(self) -> bool:
@@ -50,11 +58,11 @@ class Connection:
                 return None
             *lines, rest = piece.split(b"\n")
             if lines:
-                lines[0] = self._start + lines[0]
-                self._start = rest
+                lines[0] = b"".join([*self._start, lines[0]])
+                self._start = [rest]
                 self._lines = lines[::-1]
             else:
-                self._start += rest
+                self._start.append(rest)
         message: Message = jsontext.loads_own(self._lines.pop())  # type: ignore[assignment]
         return message
 

@@ -6,14 +6,17 @@ python -m accord.daemon HOME [--port=PORT] [--http-port=PORT]
 """
 
 import asyncio
+import gc
+import importlib
 import os
 import signal
 import sys
 import time
 from typing import Any
 
-from accord import errors, jsontext, place, platform
-from accord.doors import unix
+from accord import errors, jsontext, operations, place, platform
+from accord.cli.run import VERBS, find_verb
+from accord.doors import http, unix, zmq
 from accord.errors.table import to_json
 from accord.home import Home
 from accord.hub.core import Hub
@@ -54,6 +57,7 @@ class Daemon:
     def take_home(self) -> None:
         """Hold the home's lock for as long as this process lives; one that was started by hand waits its turn."""
         self._home.make()
+        self._home.operator_token()  # made when there is none, so that callers have it to show
         folder.make_folder(self._files.folder)
         if self._gate_fd < 0:
             self._gate = Gate(self._files.start)
@@ -70,6 +74,7 @@ class Daemon:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 return runner.run(self._serve())
         except errors.AccordError as error:
+            os.close(self._lock)  # before others look
             self.say({"error": to_json(error)})
             self._log.error("not_started", error_code=error.code, reason=str(error))
             return error.exit
@@ -80,6 +85,8 @@ class Daemon:
         self._hear_signals(hub)
         os.pwrite(self._lock, jsontext.dumps(hub.status()).encode() + b"\n", 0)
         self.say({"ready": True})
+        _load_commands()
+        _collect_seldom()
         self._log.info("started", **{**hub.status(), "home": hub.home.path})
         ticking = hub.loop.create_task(self._tick(hub, doors))
         await hub.stopping.wait()
@@ -88,7 +95,9 @@ class Daemon:
         return 0
 
     async def _open_doors(self, hub: Hub) -> list[Any]:
-        doors: list[Any] = [unix.Door(hub)]
+        # The socket comes last, so that a port that is taken leaves none behind.
+        ports = self._options.get("port"), self._options.get("http_port")
+        doors: list[Any] = [zmq.Door(hub, ports[0]), http.Door(hub, ports[1]), unix.Door(hub)]
         for door in doors:
             await door.open()
         return doors
@@ -127,7 +136,10 @@ class Daemon:
     def say(self, word: dict[str, Any]) -> None:
         """Tell whoever started this, and let others look."""
         if self._told_by >= 0:
-            os.write(self._told_by, jsontext.dumps(word).encode() + b"\n")
+            try:
+                os.write(self._told_by, jsontext.dumps(word).encode() + b"\n")
+            except BrokenPipeError:
+                pass  # whoever started it is gone, and others wait for it
             os.close(self._told_by)
             self._told_by = -1
         elif "error" in word:
@@ -139,6 +151,23 @@ class Daemon:
             self._gate.release()
             self._gate.close()
             self._gate = None
+
+
+def _load_commands() -> None:
+    """All of them, now: when they are needed, another version of accord may lie on the disk."""
+    for verb in VERBS:
+        find_verb(verb)
+    for group, words in operations.NAMES.items():
+        for word in words:
+            operations.find(f"{group}.{word}")
+    for module in ("services.search", "services.doctor", "services.discovery", "cli.show", "cli.help", "cli.complete"):
+        importlib.import_module(f"accord.{module}")
+
+
+def _collect_seldom() -> None:
+    """What there is now stays; looking through it again and again would cost more than a request does."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 if __name__ == "__main__":

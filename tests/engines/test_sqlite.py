@@ -13,7 +13,7 @@ import pytest
 
 from accord import errors, platform
 from accord.store.contract import Conflict, Item, ItemIs, Put
-from accord.store.engines.sqlite import Sqlite
+from accord.store.engines.sqlite import Sqlite, link
 from accord.store.engines.sqlite.batch import Batch
 from accord.store.engines.sqlite.link import Link
 from accord.store.local.bell import Bell
@@ -46,7 +46,10 @@ def fill_up(batch: Batch) -> None:
 
 @pytest.mark.covers("S4")
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_a_batch_in_which_a_write_failed_leaves_nothing(path: str, goes_on: bool) -> None:
+def test_a_batch_in_which_a_write_failed_leaves_nothing(
+    path: str, goes_on: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "_MOST_HELD", 0)  # each commit goes to SQLite at once
     store, other = Sqlite(path), Sqlite(path)
     put(store, "c", "before")
     before = contents(store)
@@ -64,6 +67,23 @@ def test_a_batch_in_which_a_write_failed_leaves_nothing(path: str, goes_on: bool
         batch.__exit__(None, None, None)
     with other.watch([""], 1) as watch:
         assert is_quiet(watch)
+    assert contents(store) == contents(other) == before
+    assert put(store, "c", "after").revision == 2
+
+
+@pytest.mark.covers("S4")
+def test_a_batch_that_finds_no_room_at_its_end_leaves_nothing(path: str) -> None:
+    store, other = Sqlite(path), Sqlite(path)
+    put(store, "c", "before")
+    before = contents(store)
+    batch = store.exclusive().__enter__()
+    db = batch._link._db
+    db.execute(f"pragma max_page_count = {db.execute('pragma page_count').get}")
+    for n in range(40):
+        put(batch, "c", f"held{n}", b"x" * 1000)
+    with pytest.raises(errors.StorageFull):
+        batch.__exit__(None, None, None)
+    db.execute("pragma max_page_count = 1000000")
     assert contents(store) == contents(other) == before
     assert put(store, "c", "after").revision == 2
 

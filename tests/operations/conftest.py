@@ -1,16 +1,22 @@
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.operations.ways import CommandLine, Python, Way
+from tests.hubs import Hub
+from tests.operations.ways import CommandLine, HubCommandLine, Python, Unix, Way
 
-# What a test of operations runs through; what stays in memory dies with a process.
-WAYS: list[tuple[type[Python | CommandLine], str]] = [
-    (Python, "memory"),
-    (Python, "sqlite"),
-    (Python, "files"),
-    (CommandLine, "sqlite"),
-    (CommandLine, "files"),
+# What a test of operations runs through; what stays in memory dies with a process. A hub adds nothing to an engine, so
+# one of them will do.
+WAYS: list[tuple[Callable[[str, Hub], Way], str]] = [
+    (lambda engine, hub: Python(engine), "python-memory"),
+    (lambda engine, hub: Python(engine), "python-sqlite"),
+    (lambda engine, hub: Python(engine), "python-files"),
+    (lambda engine, hub: CommandLine(engine), "commandline-sqlite"),
+    (lambda engine, hub: CommandLine(engine), "commandline-files"),
+    (lambda engine, hub: HubCommandLine(engine, hub=hub), "hubcommandline-sqlite"),
+    (Unix, "unix-sqlite"),
 ]
 
 
@@ -29,11 +35,26 @@ def url_of(engine: str, folder: Path) -> str:
     return f"{engine}:{folder}/store.{engine}"
 
 
-@pytest.fixture(params=WAYS, ids=[f"{way.__name__.lower()}-{engine}" for way, engine in WAYS])
-def way(request: pytest.FixtureRequest, tmp_path: Path) -> Way:
-    kind: type[Python | CommandLine]
-    kind, engine = request.param
-    return kind(url_of(engine, tmp_path))
+@pytest.fixture
+def hub_of(tmp_path: Path) -> Iterator[Callable[[str], Hub]]:
+    """Gives the hub of the home, on some engine. It starts when it is first needed."""
+    started: list[Hub] = []
+
+    def hub_of(engine: str) -> Hub:
+        started.append(Hub(tmp_path / "accord", os.environ, ACCORD_ENGINE=engine))
+        return started[-1]
+
+    yield hub_of
+    for hub in started:
+        hub.close()
+
+
+@pytest.fixture(params=WAYS, ids=[name for _, name in WAYS])
+def way(request: pytest.FixtureRequest, tmp_path: Path, hub_of: Callable[[str], Hub]) -> Way:
+    make, name = request.param
+    url = url_of(name.partition("-")[2], tmp_path)
+    found: Way = make(url, hub_of(url))
+    return found
 
 
 @pytest.fixture(params=["memory", "sqlite", "files"])
@@ -49,6 +70,15 @@ def memory(tmp_path: Path) -> Python:
 
 
 @pytest.fixture(params=["sqlite", "files"])
-def shell(request: pytest.FixtureRequest, tmp_path: Path) -> CommandLine:
-    """Processes, on every engine that outlives one."""
+def lone_shell(request: pytest.FixtureRequest, tmp_path: Path) -> CommandLine:
+    """Processes that do all of it themselves, on every engine that outlives one."""
+    return CommandLine(url_of(request.param, tmp_path))
+
+
+@pytest.fixture(params=["sqlite", "files", "hub"])
+def shell(request: pytest.FixtureRequest, tmp_path: Path, hub_of: Callable[[str], Hub]) -> CommandLine:
+    """Processes, on every engine that outlives one, and with a hub that does what they are told to."""
+    if request.param == "hub":
+        url = url_of("sqlite", tmp_path)
+        return HubCommandLine(url, hub=hub_of(url))
     return CommandLine(url_of(request.param, tmp_path))

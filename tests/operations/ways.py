@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import accord
+from accord.client import Connection
 from accord.errors import AccordError
+from accord.operations import find
+from tests.hubs import Hub
 
 ACCORD = str(Path(sys.executable).with_name("accord"))
 
 _LONGEST_ARGUMENT = 100_000  # a kernel takes 128 KiB
+_TIMEOUT_S = 60.0
 
 # The verb of each operation, and which parameters come as words without an option.
 _VERBS = {
@@ -108,7 +112,8 @@ class CommandLine:
         """One command, to its end. Standard input is never a terminal."""
         if "stdin" not in options:
             options["input"] = given
-        return subprocess.run([ACCORD, "--json", *words], env=self.env(), capture_output=True, timeout=60, **options)
+        words = [ACCORD, "--json", *words]
+        return subprocess.run(words, env=self.env(), capture_output=True, timeout=_TIMEOUT_S, **options)
 
     def start(self, words: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
         given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, **options}
@@ -116,6 +121,64 @@ class CommandLine:
 
     def env(self) -> dict[str, str]:
         return {**os.environ, "ACCORD_ENGINE": self.engine, **self.variables}
+
+
+@dataclass(frozen=True)
+class HubCommandLine(CommandLine):
+    """The same, where a hub runs in the home and does the commands."""
+
+    hub: Hub = field(kw_only=True)
+
+    def acting(self, agent: str, token: str = "") -> "HubCommandLine":
+        return HubCommandLine(self.engine, {"ACCORD_AGENT": agent, "ACCORD_TOKEN": token}, hub=self.hub)
+
+    def env(self) -> dict[str, str]:
+        self.hub.start()
+        return super().env()
+
+
+@dataclass(frozen=True)
+class _Door:
+    """JSON-RPC with a hub, which somebody enters with all that they can show."""
+
+    engine: str
+    hub: Hub
+    agent: str = ""
+    token: str = ""
+
+    def do(self, operation: str, **params: Any) -> dict[str, Any]:
+        if find(operation).here:  # type: ignore[attr-defined]
+            return Python(self.engine, self.agent, self.token).do(operation, **params)
+        try:
+            return self.call(operation, params)
+        except AccordError as error:
+            raise Refused(error.code, str(error), error.details) from error
+
+    def acting(self, agent: str, token: str = "") -> "Way":
+        return type(self)(self.engine, self.hub, agent, token)
+
+    def shown(self) -> dict[str, str]:
+        """What the caller shows of itself; an agent without a token of its own has the one that lies in the home."""
+        if not self.agent:
+            return {"operator": self.hub.operator_token()}
+        there = list((self.hub.home / "agents").rglob(f"{self.agent}.token"))
+        return {"agent": self.agent, "token": self.token or (there[0].read_text().strip() if there else "")}
+
+    def call(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Unix(_Door):
+    """The socket in the home, over one connection for as long as the caller lives."""
+
+    connections: list[Connection] = field(default_factory=list, init=False)
+
+    def call(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        if not self.connections:
+            self.connections.append(self.hub.connect())
+            self.connections[0].call("session.open", self.shown(), _TIMEOUT_S)
+        return self.connections[0].call(operation, params, _TIMEOUT_S)
 
 
 def command(operation: str, params: Mapping[str, Any]) -> tuple[list[str], bytes]:

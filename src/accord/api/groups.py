@@ -170,6 +170,18 @@ class Hub:
         """Say whether the hub runs, and where it is reached."""
         return self._call("hub.status", {})
 
+    def keys_make(self, *, name: str) -> dict[str, Any]:
+        """Make a key with which an agent may connect over ZeroMQ; the file at `path` holds all that it needs."""
+        return self._call("hub.keys_make", {"name": name})
+
+    def keys_list(self) -> dict[str, Any]:
+        """List the keys that may connect over ZeroMQ."""
+        return self._call("hub.keys_list", {})
+
+    def keys_revoke(self, *, name: str) -> dict[str, Any]:
+        """Revoke a key: whoever is connected with it gets nothing any more, and cannot connect again."""
+        return self._call("hub.keys_revoke", {"name": name})
+
 
 class Groups:
     def __init__(self, call: Call) -> None:
@@ -344,6 +356,18 @@ class AsyncHub:
     async def status(self) -> dict[str, Any]:
         """Say whether the hub runs, and where it is reached."""
         return await self._call("hub.status", {})
+
+    async def keys_make(self, *, name: str) -> dict[str, Any]:
+        """Make a key with which an agent may connect over ZeroMQ; the file at `path` holds all that it needs."""
+        return await self._call("hub.keys_make", {"name": name})
+
+    async def keys_list(self) -> dict[str, Any]:
+        """List the keys that may connect over ZeroMQ."""
+        return await self._call("hub.keys_list", {})
+
+    async def keys_revoke(self, *, name: str) -> dict[str, Any]:
+        """Revoke a key: whoever is connected with it gets nothing any more, and cannot connect again."""
+        return await self._call("hub.keys_revoke", {"name": name})
 
 
 class AsyncGroups:

@@ -30,8 +30,6 @@ def reach(argv: list[str], io: "LocalIo") -> "Connection | None":
     path = place.socket_path(os.path.abspath(home)) if io.cwd and os.path.isabs(home) else ""
     if not verb or verb in HERE or not io.can_print or not path or not os.path.exists(path):
         return None
-    if path.startswith(place.short_folder()) and not place.is_private(place.short_folder()):
-        return None
     from accord.client import Connection
 
     try:

@@ -42,6 +42,7 @@ class LocalIo:
         self.env: Mapping[str, str] = os.environ
         self.request = ""  # under which a hub was asked for this before
         self.can_print = _fill_gaps()
+        self._input: list[bytes] = []  # what was read of it
         try:
             self.cwd = os.getcwd()
         except OSError:
@@ -83,9 +84,9 @@ class LocalIo:
             return 80
 
     def read_input(self, most: int) -> bytes:
-        """Standard input, unless it is longer."""
+        """Standard input, unless it is longer. It is kept for who asks again, as after a hub that was lost."""
         try:
-            return _read(0, most)
+            return _read(0, most, self._input)
         except OSError as error:
             raise errors.FileUnreadable(path="standard input", reason=error.strerror) from None
 
@@ -102,21 +103,21 @@ class LocalIo:
             size = os.fstat(fd).st_size
             if size > most:
                 raise errors.MessageTooLarge(most=most, found=size)
-            return _read(fd, most)
+            return _read(fd, most, [])
         except OSError as error:
             raise errors.FileUnreadable(path=path, reason=error.strerror) from None
         finally:
             os.close(fd)
 
 
-def _read(fd: int, most: int) -> bytes:
-    pieces = []
-    size = 0
-    while piece := os.read(fd, 65536):
-        pieces.append(piece)
-        size += len(piece)
-        if size > most:
-            raise errors.MessageTooLarge(most=most, found=f"more than {most}")
+def _read(fd: int, most: int, pieces: list[bytes]) -> bytes:
+    """All of a file: the pieces that were read before, and the others, the last of which is empty."""
+    size = sum(map(len, pieces))
+    while size <= most and pieces[-1:] != [b""]:
+        pieces.append(os.read(fd, 65536))
+        size += len(pieces[-1])
+    if size > most:
+        raise errors.MessageTooLarge(most=most, found=f"more than {most}")
     return b"".join(pieces)
 
 

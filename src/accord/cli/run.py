@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from accord.cli.words import Verb
     from accord.operations.context import Context
 
-# Each verb, or group and verb, with the module of `verbs` that has it.
+# Each verb, or groups and verb, with the module of `verbs` that has it.
 VERBS = {
     "send": "mail", "check": "mail", "ack": "mail",
     "sent": "reading", "thread": "reading", "search": "reading", "discover": "reading",
@@ -24,9 +24,10 @@ VERBS = {
     "halt": "control", "unhalt": "control", "engage": "control",
     "init": "setup", "config": "setup", "trust": "setup", "doctor": "setup", "demo": "setup",
     "hub start": "hub", "hub stop": "hub", "hub restart": "hub", "hub status": "hub", "hub logs": "hub",
+    "hub keys make": "keys", "hub keys list": "keys", "hub keys revoke": "keys",
     "completion bash": "completion", "completion zsh": "completion",
 }  # fmt: skip
-GROUPS = {verb.partition(" ")[0] for verb in VERBS if " " in verb}
+GROUPS = {verb.rpartition(" ")[0] for verb in VERBS if " " in verb}
 
 
 class Line:

@@ -1,6 +1,6 @@
 """A command that stays connected to the hub and takes what it pushes, until it is told to stop.
 
-A connection that breaks is made anew, later each time; what is missed meanwhile comes then. Only the first one may start
+A connection that breaks is made anew, later each time; what is missed meanwhile comes then. Only the first may start
 a hub.
 """
 
@@ -81,7 +81,7 @@ class Stream:
 
     def _wait(self, connection: Connection) -> None:
         """Until something comes, or a signal; silence for too long means that the hub is gone."""
-        readable = select.select([connection, self._woken], [], [], SILENCE_S)[0]
+        readable = select.select([connection.fileno(), self._woken], [], [], SILENCE_S)[0]
         self._obey()
         if not readable:
             raise TimeoutError("nothing from the hub")
@@ -126,7 +126,7 @@ class Stream:
 def ensure_hub(line: "Line") -> None:
     """Start a hub if none runs, unless that is not wanted."""
     home = line.context.home.path
-    found = hub.status(home)
+    found = hub.status_when_ready(home)
     port = line.words.globals.get("--hub-port")
     if found["running"]:
         hub.check_port(found, int(port) if port else None)

@@ -15,7 +15,7 @@ GLOBALS = {
     "--home": True, "--engine": True, "--hub-port": True, "--no-start": False,
     "--json": False, "--verbose": False, "--version": False, "--help": False,
 }  # fmt: skip
-SHORT = {"-v": "--verbose", "-h": "--help"}
+SHORT = {"-v": "--verbose", "-h": "--help", "-f": "--follow"}
 
 LISTS = ("Recipients", "Identities", "MessageIds", "Words")  # kinds that may be given several times
 DASH = "Dash"  # the word `-`, for standard input
@@ -75,15 +75,16 @@ class Words:
         return errors.Usage(reason=reason, see=f"accord {self.verb} --help".replace("  ", " "))
 
     def take_verb(self, verbs: "Mapping[str, str]", groups: "set[str]") -> None:
-        """The verb, or group and verb, from the front, and the global options before it."""
+        """The verb, or groups and verb, from the front, and the global options before it."""
         self._take_globals()
         if not self.left:
             return
         verb = self.left.pop(0)
-        if verb in groups:
+        while verb in groups:
             self._take_globals()
-            if self.left:
-                verb += f" {self.left.pop(0)}"
+            if not self.left:
+                break
+            verb += f" {self.left.pop(0)}"
         if verb not in verbs and verb not in groups:
             raise self.wrong(f"There is no verb {verb[:100]!r}{near(verb, verbs)}")
         self.verb = verb
@@ -135,6 +136,7 @@ class Words:
         self, word: str, options: "Mapping[str, str]", kinds: "Mapping[str, str]", found: "dict[str, Any]"
     ) -> bool:
         name, equals, value = word.partition("=")
+        name = SHORT.get(name, name)
         if name not in options:
             return False
         param = options[name]

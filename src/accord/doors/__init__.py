@@ -5,5 +5,6 @@ methods.py      what a caller may ask for: the operations, and what belongs to a
 command.py      a command of the command line, run inside the hub
 unix.py         the socket in the home: one message on each line
 zmq.py          ZeroMQ, for agents that hold a connection over TCP
-http.py         HTTP, for programs and pages
+http.py         HTTP, for programs and pages: the port; http_server.py, http_routes.py, http_events.py are behind it
+metrics.py      what a hub counts, as Prometheus reads it
 """

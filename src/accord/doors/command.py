@@ -7,7 +7,9 @@ from queue import SimpleQueue
 from typing import Any
 
 from accord import __version__, errors, place
-from accord.cli.run import run
+from accord.cli.forward import HERE
+from accord.cli.run import GROUPS, VERBS, run
+from accord.cli.words import Words
 from accord.doors.methods import Connection
 from accord.doors.rpc import Call
 from accord.errors.table import from_json
@@ -17,7 +19,13 @@ from accord.services.halt import Halt
 from accord.services.hub import check_port
 from accord.settings import Settings
 
+MOST_COMMANDS = 200  # at once, each in a thread of its own; the rest do it themselves
+
 _MOST_BUFFERED = 1 << 16
+_SHAPE = {
+    "argv": list, "env": dict, "cwd": str, "request": str, "operator": str, "project": list, "terminal": list,
+    "width": int,
+}  # fmt: skip
 
 
 class Elsewhere(BaseException):
@@ -28,18 +36,46 @@ def start(connection: Connection, call: Call, params: dict[str, Any]) -> None:
     """Run a command in a thread; the answer holds what is left to print, and the exit code."""
     if params.get("version") != __version__:
         raise errors.GoLocal(reason=f"the hub is accord {__version__}")
+    _check(params)
+    if _verb(params["argv"]) in HERE:
+        raise errors.GoLocal(reason="this needs its own process")
+    hub = connection.hub
+    if hub.commands >= MOST_COMMANDS:
+        raise errors.GoLocal(reason=f"it runs {MOST_COMMANDS} already")
+    hub.commands += 1
     io = CommandIo(connection, params)
 
     def done(code: Any, error: BaseException | None) -> None:
+        hub.commands -= 1
         if isinstance(error, Elsewhere):
             call.fail(errors.GoLocal(reason=str(error)))
         elif error is not None:
-            connection.hub.failed("command", error)
+            hub.failed("command", error)
             call.fail(errors.AccordError())
         else:
             call.answer({"exit": code, "write": io.rest()})
 
-    connection.hub.run_in_thread(lambda: run(params["argv"], io), done)
+    hub.run_in_thread(lambda: run(params["argv"], io), done)
+
+
+def _check(params: dict[str, Any]) -> None:
+    """Refuse what a command cannot have sent."""
+    wrong = [name for name, kind in _SHAPE.items() if not isinstance(params.get(name), kind)]
+    if not wrong:
+        texts = [*params["argv"], *params["env"].values(), *params["project"]]
+        wrong = [] if all(isinstance(text, str) for text in texts) else ["argv, env or project"]
+    if wrong or len(params["project"]) != 2 or len(params["terminal"]) != 3:
+        raise errors.Usage(reason=f"no command has such {', '.join(wrong) or 'lists'}", see="cli.run")
+
+
+def _verb(argv: list[str]) -> str:
+    """The verb, read as it will be when it is run."""
+    words = Words(argv)
+    try:
+        words.take_verb(VERBS, GROUPS)
+    except errors.Usage:
+        pass  # which the command will say itself
+    return words.verb.partition(" ")[0]
 
 
 class CommandIo:

@@ -8,8 +8,10 @@ from accord import errors, operations
 from accord.doors.rpc import Call, Peer
 from accord.hub.core import REQUEST_S, Hub, Request
 from accord.hub.feeds import EventFeed, Feed, MailFeed
+from accord.hub.session import Session
 from accord.model import read_identity
 from accord.operations.context import Context
+from accord.operations.kinds import READERS
 from accord.services.agents import hash_token
 
 MOST_FEEDS = 100  # of one connection
@@ -18,16 +20,24 @@ MOST_FEEDS = 100  # of one connection
 class Connection:
     """One caller, connected by whatever door."""
 
-    def __init__(self, hub: Hub, send_text: Callable[[str], None], answered: Callable[[], None], pid: int = 0) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        send_text: Callable[[str], None],
+        answered: Callable[[], None],
+        pid: int = 0,
+        session: Session | None = None,
+    ) -> None:
         self.hub = hub
-        self.session = hub.session(pid)
-        self.peer = Peer(self._serve, send_text, lambda call: answered())
+        self.session = session or hub.session(pid)
+        self.peer = Peer(self._serve, send_text, lambda call: answered(), hub.failed)
         self.own: dict[str, Callable[[Call, dict[str, Any]], None]] = {
             "session.open": self._open,
             "mail.listen": self._listen,
             "events.listen": self._listen_to_events,
             "listen.stop": self._stop_listening,
             "hub.listeners": lambda call, params: call.answer(hub.listeners()),
+            "hub.statistics": lambda call, params: call.answer(hub.statistics()),
             "hub.ping": lambda call, params: call.answer({}),
         }
         self.feeds: list[Feed] = []
@@ -61,16 +71,19 @@ class Connection:
         if function.here:
             raise errors.MethodNotFound(method=call.method)
         params = _named(call, tuple(operations.parameters(function)))
-        wait_s = params.get("wait") if "wait" in operations.parameters(function) else 0
-        waits = isinstance(wait_s, int | float) and wait_s > 0
-        call.deadline = time.monotonic() + REQUEST_S + (float(wait_s) if waits else 0.0)  # type: ignore[arg-type]
+        wait_s = _wait_s(params) if "wait" in operations.parameters(function) else 0.0
+        call.deadline = time.monotonic() + REQUEST_S + wait_s
         context = self._context(function.changes and not function.beyond, call.request)
-        self.hub.call(Request(context, call.method, params, call, _answer), waits)
+        self.hub.call(Request(context, call.method, params, call, _answer), wait_s > 0)
 
     def _context(self, writing: bool, request: str) -> Context:
         if request:
-            return self.hub.context(self.session.renewed(request), writing)
-        return self._writing if writing else self._reading
+            context = self.hub.context(self.session.renewed(request), writing)
+            context.is_gone = self._reading.is_gone
+            return context
+        context = self._writing if writing else self._reading
+        context.settings = self.hub.settings  # which may have been reloaded
+        return context
 
     def _open(self, call: Call, params: dict[str, Any]) -> None:
         """Show who it is."""
@@ -135,6 +148,14 @@ def _named(call: Call, names: tuple[str, ...]) -> dict[str, Any]:
     if len(call.params) > len(names):
         raise errors.Usage(reason=f"{call.method} takes at most {len(names)} parameters in a list", see=call.method)
     return dict(zip(names, call.params, strict=False))
+
+
+def _wait_s(params: dict[str, Any]) -> float:
+    """How long it is to wait; what is no time is left to the operation to refuse."""
+    try:
+        return float(READERS["Seconds"](params.get("wait") or 0))  # type: ignore[arg-type]
+    except ValueError:
+        return 0.0
 
 
 def _text(call: Call, params: dict[str, Any], name: str) -> str:

@@ -37,32 +37,39 @@ class Call:
         self.deadline = 0.0  # when the caller is told that it took too long; 0: never
 
     def answer(self, result: object) -> None:
-        self._end(lambda id: f'{{"jsonrpc":"2.0","id":{id},"result":{jsontext.dumps(result)}}}')
+        self._end(result)
 
     def fail(self, error: errors.AccordError) -> None:
-        self._end(lambda id: _failure(id, error))
+        self._end(error)
 
-    def _end(self, text: Callable[[object], str]) -> None:
+    def _end(self, said: object) -> None:
         if self.answered:
             return
         self.answered = True
         peer = self._peer
         peer.open_calls.discard(self)
-        if self.id is None:
-            if self._batch is not None:
-                self._batch.add("")
-        elif self._batch is not None:
-            self._batch.add(text(self.id))
-        else:
-            peer.send_text(text(self.id))
+        text = "" if self.id is None else self._text(said)
+        if self._batch is not None:
+            self._batch.add(text)
+        elif text:
+            peer.send_text(text)
         peer.answered(self)
+
+    def _text(self, said: object) -> str:
+        if isinstance(said, errors.AccordError):
+            return _failure(self.id, said)
+        try:
+            return f'{{"jsonrpc":"2.0","id":{self.id},"result":{jsontext.dumps(said)}}}'
+        except errors.InvalidJson as error:
+            self._peer.failed(self.method, error)
+            return _failure(self.id, errors.AccordError())
 
 
 class _Batch:
     """The answers of several calls, sent together when the last is there."""
 
-    def __init__(self, send: Callable[[str], None], size: int) -> None:
-        self._send = send
+    def __init__(self, peer: "Peer", size: int) -> None:
+        self._peer = peer
         self._left = size
         self._answers: list[str] = []
 
@@ -71,7 +78,7 @@ class _Batch:
         if answer:
             self._answers.append(answer)
         if not self._left and self._answers:
-            self._send(f"[{','.join(self._answers)}]")
+            self._peer.send_text(f"[{','.join(self._answers)}]")
 
 
 class Peer:
@@ -80,10 +87,12 @@ class Peer:
         serve: Callable[[Call], None],
         send_text: Callable[[str], None],
         answered: Callable[[Call], None] = lambda call: None,
+        failed: Callable[[str, BaseException], None] = lambda where, error: None,
     ) -> None:
         self._serve = serve
         self.send_text = send_text
         self.answered = answered
+        self.failed = failed  # told of what should never happen
         self.open_calls: set[Call] = set()
         self.malformed = 0  # messages that were no JSON-RPC
         self._asked: dict[int, Callable[[Any, dict[str, Any] | None], None]] = {}
@@ -122,6 +131,7 @@ class Peer:
         for done in asked.values():
             done(None, {"message": "the caller is gone"})
         self.open_calls.clear()
+        self.send_text = _to_nobody  # what is still being done will be answered, and its door is closed
 
     def sweep(self, now: float) -> None:
         """Tell the caller of what took too long."""
@@ -132,7 +142,7 @@ class Peer:
         if not messages or len(messages) > MOST_TOGETHER:
             self.refuse(errors.InvalidRequest(reason=f"a batch of {len(messages)}, not of 1 to {MOST_TOGETHER}"))
             return
-        batch = _Batch(self.send_text, len(messages))
+        batch = _Batch(self, len(messages))
         for message in messages:
             self._one(message, batch)
 
@@ -155,13 +165,20 @@ class Peer:
             self._serve(call)
         except errors.AccordError as error:
             call.fail(error)
+        except Exception as error:
+            self.failed(call.method, error)
+            call.fail(errors.AccordError())
 
     def _answer_of_caller(self, message: dict[str, Any]) -> None:
         id = message.get("id")
-        done = self._asked.pop(id, None) if isinstance(id, int) else None
+        done = self._asked.pop(id, None) if type(id) is int else None
         if done is not None:
             error = message.get("error")
             done(message.get("result"), error if isinstance(error, dict) else None)
+
+
+def _to_nobody(text: str) -> None:
+    pass
 
 
 def _fault(message: object) -> str:

@@ -133,7 +133,8 @@ class Line(asyncio.Protocol):
             peer.malformed = 0
 
     def _send(self, text: str) -> None:
-        self._transport.write(text.encode() + b"\n")
+        if not self._transport.is_closing():
+            self._transport.write(text.encode() + b"\n")
 
     def _answered(self) -> None:
         if self._paused:

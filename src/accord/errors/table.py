@@ -59,7 +59,9 @@
     ├── InvalidRequest       JSON that is no request
     ├── MethodNotFound       a request for what does not exist
     ├── KeyNotFound          a key of the ZeroMQ door that nobody made
-    └── KeyExists            a key of that name was made before
+    ├── KeyExists            a key of that name was made before
+    ├── NotAuthenticated     a request by HTTP without a token
+    └── AccessDenied         one with a wrong token, or sent for a foreign page
 
 Each class is one row of the error table: `code` is what programs compare, `rpc` the JSON-RPC number, `exit`
 the exit code of the command line, `http` the HTTP status, `text` what people read.
@@ -393,6 +395,19 @@ class KeyNotFound(AccordError):
 class KeyExists(AccordError):
     code, rpc, exit, http = "KEY_EXISTS", -32064, 73, 409
     text = "There is a key {name} already. Choose another name, or revoke it first with: accord hub keys revoke {name}"
+
+
+class NotAuthenticated(AccordError):
+    code, rpc, exit, http = "NOT_AUTHENTICATED", -32065, 77, 401
+    text = (
+        "This needs a token. Send `Authorization: Bearer TOKEN`, the operator's; "
+        "or an agent's, with its name as `Accord-Agent: NAME`."
+    )
+
+
+class AccessDenied(AccordError):
+    code, rpc, exit, http = "ACCESS_DENIED", -32066, 77, 403
+    text = "Refused: {reason}. Ask from a program on this machine, with the right token."
 
 
 def from_json(found: dict[str, object]) -> AccordError:

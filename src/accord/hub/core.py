@@ -15,12 +15,12 @@ from accord.hub.log import Log
 from accord.hub.session import Session
 from accord.hub.writer import Writer
 from accord.operations.context import Context, engine_of, open_in, tokens_of
-from accord.services.halt import Halt
+from accord.services.halt import Halt, HaltAtLook
 from accord.services.hub import HubFiles
 from accord.settings import Settings
 
 REQUEST_S = 30.0
-MOST_THREADS = 256
+MOST_THREADS = 500
 MOST_WAITS = 200  # requests that wait for something, each in a thread of its own
 
 
@@ -56,13 +56,15 @@ class Hub:
         self.store = open_in(home, self.settings)
         self.loop = asyncio.get_running_loop()
         self.pool = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="call")
-        self.writer = Writer(self.store, self._tell)
+        self._group_halt = HaltAtLook(user_home)
+        self.writer = Writer(self.store, self._tell, self._group_halt.look)
         self.feeds = Feeds(self)
         self.started_at = time.time()
         self.stopping = asyncio.Event()
         self.stop_within_s = 10.0
         self.ports: dict[str, int | None] = {"port": None, "http_port": None}
         self.counts: dict[str, int] = {}  # what happened how often, for the log and the metrics
+        self.commands = 0  # that are being run
         self._waits = 0
         self._busy = 0
         self._idle = asyncio.Event()
@@ -96,8 +98,10 @@ class Hub:
     def context(self, session: Session, writing: bool) -> Context:
         """What an operation gets to see when this caller asks for it."""
         store: Any = self.writer.ledger if writing else self.store
-        context = Context(self.home, self.halt, self.settings, session, lambda: store)
+        halt = self._group_halt if writing else self.halt
+        context = Context(self.home, halt, self.settings, session, lambda: store)
         context.hub = self
+        context.hashes = session.hashes
         context.is_gone = lambda: session.gone or self.stopping.is_set()
         return context
 
@@ -193,11 +197,24 @@ class Hub:
 
     def _answer(self, group: list[Request]) -> None:
         for request in group:
-            if request.error is not None and not isinstance(request.error, errors.AccordError):
-                self.failed(request.name, request.error)
-                request.error = errors.AccordError()
-            request.done(request)
+            if request.error is not None:
+                request.error = self._error(request.name, request.error)
+            try:
+                request.done(request)
+            except Exception as error:  # of one caller, which is nothing to the others
+                self.failed(request.name, error)
         self._less_busy(len(group))
+
+    def _error(self, where: str, error: BaseException) -> errors.AccordError:
+        """What the caller is told. A store that a newer accord has written to is none for this hub any more."""
+        if isinstance(error, errors.StoreTooNew):
+            self.log.error("outdated")
+            self.stopping.set()
+            return errors.HubOutdated(path=error.details["path"])
+        if not isinstance(error, errors.AccordError):
+            self.failed(where, error)
+            return errors.AccordError()
+        return error
 
     def failed(self, where: str, error: BaseException) -> None:
         """Note what should never happen."""

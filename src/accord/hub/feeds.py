@@ -13,7 +13,7 @@ from accord import errors
 from accord.model import timestamp
 from accord.operations.context import Context
 from accord.services import events, mail
-from accord.store.protocols import Store
+from accord.store.protocols import Store, Watch
 
 if TYPE_CHECKING:
     from accord.hub.core import Hub
@@ -80,8 +80,11 @@ class EventFeed(Feed):
 
     def read(self) -> list[dict[str, Any]]:
         kinds = self._kinds
-        found = self._reader.read(PAGE)
-        return [event for event in found if not kinds or event["event"] in kinds or event["event"] == events.GAP]
+        while found := self._reader.read(PAGE):
+            wanted = [event for event in found if not kinds or event["event"] in kinds or event["event"] == events.GAP]
+            if wanted:
+                return wanted
+        return []
 
     def close(self) -> None:
         self._reader.close()
@@ -93,11 +96,7 @@ class Feeds:
         self._feeds: set[Feed] = set()
         self._by_name: dict[str, set[Feed]] = {}
         self._closed = False
-        with hub.store.snapshot() as snapshot:
-            self._revision = snapshot.revision
-        self._watch = hub.store.watch(_EVERYTHING, self._revision)
-        self._thread = threading.Thread(target=self._look, name="feeds", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
 
     def __len__(self) -> int:
         return len(self._feeds)
@@ -105,6 +104,8 @@ class Feeds:
     def add(self, feed: Feed) -> None:
         if len(self._feeds) >= MOST_FEEDS:
             raise errors.TooBusy(most=MOST_FEEDS, what="listeners")
+        if self._thread is None:
+            self._start_watching()
         self._feeds.add(feed)
         self._by_name.setdefault(feed.identity, set()).add(feed)
         self.wake(feed)
@@ -154,8 +155,9 @@ class Feeds:
 
     def close(self) -> None:
         self._closed = True
-        self._watch.close()
-        self._thread.join(2.0)
+        if self._thread is not None:
+            self._watch.close()
+            self._thread.join(2.0)
 
     def _took(self, feed: Feed, found: list[dict[str, Any]] | None, error: BaseException | None) -> None:
         feed.reading = False
@@ -202,11 +204,20 @@ class Feeds:
                 self._hub.failed("watch", error)
                 time.sleep(1.0)
 
-    def _watch_anew(self) -> None:
-        self._watch.close()
+    def _start_watching(self) -> None:
+        """From the first listener on; before, it would only cost time."""
+        self._watch = self._watched()
+        self._thread = threading.Thread(target=self._look, name="feeds", daemon=True)
+        self._thread.start()
+
+    def _watched(self) -> Watch:
         with self._hub.store.snapshot() as snapshot:
             revision = snapshot.revision
-        self._watch = self._hub.store.watch(_EVERYTHING, revision)
+        return self._hub.store.watch(_EVERYTHING, revision)
+
+    def _watch_anew(self) -> None:
+        self._watch.close()
+        self._watch = self._watched()
         self._hub.loop.call_soon_threadsafe(self._wake_all)
 
     def _wake_all(self) -> None:

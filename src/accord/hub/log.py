@@ -4,7 +4,7 @@ import os
 import threading
 import time
 
-from accord import jsontext
+from accord import errors, jsontext
 from accord.model import timestamp
 from accord.store.local import folder
 
@@ -42,7 +42,7 @@ class Log:
                 self._make_room(len(line))
                 os.write(self._fd, line)
                 self._size += len(line)
-            except OSError:
+            except (OSError, errors.AccordError):
                 pass  # a full disk is no reason to stop working
 
     def _make_room(self, size: int) -> None:

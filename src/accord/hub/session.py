@@ -19,6 +19,7 @@ class Session:
         self.request = ""
         self.pid = pid  # 0: not known
         self.gone = False
+        self.hashes: dict[str, str] = {}  # of tokens as they were when first needed, in all contexts of this caller
         self._home = home
         self._tokens = tokens
         self._operator = False
@@ -30,6 +31,7 @@ class Session:
             known = self._home.operator_token()
             if not known or not _compare_digest(operator.encode(), known.encode()):
                 raise errors.NotPermitted(operation="session.open", agent="without the operator's token")
+        self.hashes = {}
         self._operator = bool(operator) and not agent
         self.agent = read_identity(agent) if agent else ""
         if token:
@@ -47,5 +49,5 @@ class Session:
         """The same caller, in one request of theirs."""
         other = Session(self._home, self._tokens, self.pid)
         other.agent, other.request = self.agent, request
-        other._operator, other._shown = self._operator, self._shown
+        other._operator, other._shown, other.hashes = self._operator, self._shown, self.hashes
         return other

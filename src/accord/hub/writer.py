@@ -57,12 +57,13 @@ class SharedLedger:
 
 
 class Writer:
-    def __init__(self, store: Store, tell: Callable[[list[Any]], None]) -> None:
+    def __init__(self, store: Store, tell: Callable[[list[Any]], None], prepare: Callable[[], None]) -> None:
         self.ledger = SharedLedger(store)
         self.groups = 0
         self.jobs = 0
         self._store = store
         self._tell = tell  # called in the writer's thread, with jobs that are done
+        self._prepare = prepare  # called there before each group
         self._waiting: SimpleQueue[Any] = SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="writer", daemon=True)
         self._thread.start()
@@ -77,6 +78,7 @@ class Writer:
 
     def _serve(self) -> None:
         while group := self._gather():
+            self._prepare()
             self._do(group)
             self.groups += 1
             self.jobs += len(group)

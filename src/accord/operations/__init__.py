@@ -29,8 +29,10 @@ NAMES = {
     "halt": ("set", "lift", "engage", "status"),
     "config": ("show", "trust"),
     "home": ("init", "doctor"),
-    "hub": ("start", "stop", "restart", "status"),
+    "hub": ("start", "stop", "restart", "status", "keys_make", "keys_list", "keys_revoke"),
 }
+
+_found: "dict[str, Callable[..., dict[str, Any]]]" = {}  # those that were asked for
 
 
 def operation(
@@ -65,12 +67,15 @@ def operation(
 
 def find(name: str) -> "Callable[..., dict[str, Any]]":
     """The operation of that name."""
+    if name in _found:
+        return _found[name]
     group, _, word = name.partition(".")
     if word not in NAMES.get(group, ()):
         raise errors.Usage(reason=f"There is no operation {name[:100]!r}", see="the list of operations")
     module = f"accord.operations.{group}"
     __import__(module)
     found: Callable[..., dict[str, Any]] = getattr(sys.modules[module], word)
+    _found[name] = found
     return found
 
 
@@ -102,20 +107,16 @@ def call(context: "Context", name: str, params: "Mapping[str, object]") -> "dict
 def read(name: str, function: "Callable[..., Any]", params: "Mapping[str, object]") -> dict[str, object]:
     """The values of the parameters. What is None counts as not given."""
     wanted = parameters(function)
-    for strange in params.keys() - wanted.keys():
-        raise errors.Usage(reason=f"There is no parameter {strange[:100]!r}", see=name)
     given = {}
-    for word, (kind, required) in wanted.items():
-        value = params.get(word)
+    for word, value in params.items():
+        if word not in wanted:
+            raise errors.Usage(reason=f"There is no parameter {word[:100]!r}", see=name)
         if value is not None:
-            given[word] = _value(name, word, kind, value)
-        elif required:
+            try:
+                given[word] = READERS[wanted[word][0]](value)
+            except ValueError as error:
+                raise errors.Usage(reason=f"{word} {error}", see=name) from None
+    for word, (_, required) in wanted.items():
+        if required and word not in given:
             raise errors.Usage(reason=f"{word} is missing", see=name)
     return given
-
-
-def _value(name: str, word: str, kind: str, value: object) -> object:
-    try:
-        return READERS[kind](value)
-    except ValueError as error:
-        raise errors.Usage(reason=f"{word} {error}", see=name) from None

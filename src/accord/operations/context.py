@@ -78,7 +78,7 @@ class Context:
         self.settings = settings
         self.caller = caller
         self._open = open
-        self._hashes: dict[str, str] = {}  # of tokens as they were when first needed: who is taken over shall notice
+        self.hashes: dict[str, str] = {}  # of tokens as they were when first needed: who is taken over shall notice
         self._store: Store | None = None
         self._closed = False
         self.progress: Callable[[int, int], None] = _unseen  # called in long work, with how much of how much is done
@@ -143,16 +143,17 @@ class Context:
             return Actor(HUMAN)
         if self.agent not in ("", name):
             raise errors.NotPermitted(operation=f"acting as {name}", agent=self.agent)
-        if name not in self._hashes:
+        known = self.hashes.get(name, "")
+        if not known:
             token = self.caller.token_of(name)
-            if not token:
-                return Actor(name, "", self.halt.count(), self.tokens.path_of(name))
-            self._hashes[name] = hash_token(token)
-        return Actor(name, self._hashes[name], self.halt.count(), self.tokens.path_of(name))
+            known = hash_token(token) if token else ""
+            if known:
+                self.hashes[name] = known
+        return Actor(name, known, self.halt.count(), self.tokens.path_of(name))
 
     def forget_token(self, name: str) -> None:
         """After it was registered or given back here."""
-        self._hashes.pop(name, None)
+        self.hashes.pop(name, None)
 
     def check_reader(self, name: str, peek: bool) -> None:
         """Only whoever may act as somebody may read their inbox; who waits to be engaged may only look."""

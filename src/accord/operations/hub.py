@@ -2,13 +2,14 @@
 
 from accord.operations import OPERATOR, operation
 from accord.services import hub
+from accord.services.keys import Keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Port, Seconds
+    from accord.operations.kinds import OwnIdentity, Port, Seconds
 
 
 @operation(changes=True, beyond=True, here=True)
@@ -33,7 +34,7 @@ def restart(
     http_port: "Port | None" = None,
 ) -> "dict[str, Any]":
     """Stop the hub, if there is one, and start it anew on the same ports."""
-    found = hub.status(context.home.path)
+    found = hub.status_when_ready(context.home.path)
     hub.stop(context.home.path, deadline)
     return start(context, port=port or found["port"], http_port=http_port or found["http_port"])
 
@@ -42,6 +43,26 @@ def restart(
 def status(context: "Context") -> "dict[str, Any]":
     """Say whether the hub runs, and where it is reached."""
     return context.hub.status()
+
+
+@operation(right=OPERATOR, changes=True, beyond=True)
+def keys_make(context: "Context", *, name: "OwnIdentity") -> "dict[str, Any]":
+    """Make a key with which an agent may connect over ZeroMQ; the file at `path` holds all that it needs."""
+    context.home.make()
+    port = context.hub.status()["port"] or context.settings["hub_port"]
+    return Keys(context.home.path).make(name, f"tcp://127.0.0.1:{port}")
+
+
+@operation(right=OPERATOR)
+def keys_list(context: "Context") -> "dict[str, Any]":
+    """List the keys that may connect over ZeroMQ."""
+    return {"keys": Keys(context.home.path).listed()}
+
+
+@operation(right=OPERATOR, changes=True, beyond=True)
+def keys_revoke(context: "Context", *, name: "OwnIdentity") -> "dict[str, Any]":
+    """Revoke a key: whoever is connected with it gets nothing any more, and cannot connect again."""
+    return Keys(context.home.path).revoke(name)
 
 
 def _ports(port: "int | None", http_port: "int | None") -> "list[tuple[str, int | None]]":

@@ -80,7 +80,7 @@ def _count(value: object) -> int:
 def _seconds(value: object) -> float:
     try:
         seconds = float(value) if isinstance(value, str | int | float) else -1.0
-    except ValueError:
+    except (ValueError, OverflowError):
         seconds = -1.0
     if not 0 <= seconds <= _MOST:
         raise ValueError(f"is not a number of seconds from 0 to {_MOST}")

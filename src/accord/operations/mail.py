@@ -57,6 +57,7 @@ def send(
         reply_to=reply_to or "",
         conversation=conversation or "",
         type=type or "",
+        is_new=id is None,
     )
     reached = mail.send(context.store, context.actor(sender), draft, context.settings["inbox_limit"])
     return {

@@ -60,6 +60,7 @@ HELP = {
     "ids": "the messages",
     "limit": "at most so many",
     "message": "the text",
+    "name": "the name of the key",
     "path": "the file, or the folder it is in",
     "peek": "only look; nothing is acknowledged",
     "project": "the folder that the agent works in",

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 AGENTS = "agents"
 
+_records: "dict[bytes, dict[str, Any]]" = {}
+_MOST_RECORDS = 1_000
+
 _MOST_BEFORE = 10  # tokens of earlier holders that are told that they were taken over
 
 
@@ -146,7 +149,7 @@ def check_may_act(tx: "Transaction", actor: Actor) -> None:
 
 def find(tx: "Transaction", name: str) -> "dict[str, Any] | None":
     item = tx.get(AGENTS, name)
-    return None if item is None else jsontext.loads_own(item.value)  # type: ignore[return-value]
+    return None if item is None else _record(item.value)
 
 
 def present(tx: "Transaction") -> "Iterator[tuple[str, dict[str, Any]]]":
@@ -167,6 +170,15 @@ def near(tx: "Transaction", names: "list[str]") -> str:
     there = [HUMAN, *[name for name, _ in present(tx)]]
     found = dict.fromkeys(match for name in names for match in get_close_matches(name, there))
     return f" (did you mean {' or '.join(found)}?)" if found else ""
+
+
+def _record(value: bytes) -> "dict[str, Any]":
+    """What a registration holds; the same ones are asked for again and again."""
+    if value not in _records:
+        if len(_records) >= _MOST_RECORDS:
+            _records.clear()
+        _records[value] = jsontext.loads_own(value)  # type: ignore[assignment]
+    return _records[value]
 
 
 def _named(tx: "Transaction", names: "list[str]") -> "Iterator[tuple[str, dict[str, Any]]]":

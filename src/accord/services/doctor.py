@@ -8,7 +8,7 @@ from typing import Any
 
 from accord import __version__, errors
 from accord.home import Home, Tokens
-from accord.services import agents, discovery
+from accord.services import agents, discovery, hub
 from accord.services.halt import Halt
 from accord.settings import SETTINGS, Settings
 from accord.store.protocols import Store
@@ -29,6 +29,7 @@ def examine(
         "agents": lambda: _agents(open_store(), halt.count()),
         "tokens": lambda: _tokens(open_store(), tokens),
         "halt": lambda: _halt(halt),
+        "hub": lambda: _hub(home.path),
     }
     return [{"check": name, **_look(look)} for name, look in checks.items()]
 
@@ -78,6 +79,15 @@ def _store(store: Store) -> str:
 def _halt(halt: Halt) -> str:
     halt.check()
     return "nothing is halted"
+
+
+def _hub(home: str) -> str:
+    found = hub.status(home)
+    if not found["running"]:
+        return "none runs, and none is needed until something listens"
+    if found["version"] != __version__:
+        raise errors.HubOutdated(path=home)
+    return f"process {found['pid']}, port {found['port']}, http {found['http_port']}"
 
 
 def _agents(store: Store, halts: int) -> str:

@@ -91,3 +91,21 @@ class Halt:
             os.rename(f"{path}.{os.getpid()}", path)
         except OSError as error:
             raise folder.refusal(error, path) from None
+
+
+class HaltAtLook(Halt):
+    """As it was when somebody last looked, for many things that are done in one go."""
+
+    def __init__(self, user_home: str) -> None:
+        super().__init__(user_home)
+        self.look()
+
+    def look(self) -> None:
+        self._reason = super().reason()
+        self._count = super().count()
+
+    def reason(self) -> str | None:
+        return self._reason
+
+    def count(self) -> int:
+        return self._count

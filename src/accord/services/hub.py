@@ -26,6 +26,7 @@ READY_WITHIN_S = 20.0
 STOP_WITHIN_S = 10.0
 
 _GRACE_S = 2.0  # after its deadline, for a hub to end by itself
+_LOOK_S = 0.5  # for what is only good to know
 _MOST_BYTES = 4096
 
 
@@ -58,11 +59,11 @@ class Outside:
         from accord.client import Connection
 
         try:
-            connection = Connection(place.socket_path(self._home), _GRACE_S)
+            connection = Connection(place.socket_path(self._home), _LOOK_S)
         except OSError:
             return {}
         try:
-            return connection.call("hub.listeners", {}, _GRACE_S)
+            return connection.call("hub.listeners", {}, _LOOK_S)
         except (OSError, errors.AccordError):
             return {}
         finally:
@@ -111,9 +112,23 @@ def start(home: str, options: "Mapping[str, int]", timeout_s: float = READY_WITH
     return {"started": False, **found}
 
 
+def status_when_ready(home: str, timeout_s: float = READY_WITHIN_S) -> "dict[str, Any]":
+    """As `status`, after a hub that is just being started is there."""
+    found = status(home)
+    if found["running"] and not found["pid"]:
+        gate = Gate(HubFiles(home).start)
+        try:
+            gate.acquire(timeout_s)
+            gate.release()
+        finally:
+            gate.close()
+        found = status(home)
+    return found
+
+
 def stop(home: str, deadline_s: float) -> bool:
     """Stop the hub if there is one, and wait until it is gone; whether there was one."""
-    found = status(home)
+    found = status_when_ready(home)
     pid = found["pid"]
     if not found["running"] or not pid:
         return False

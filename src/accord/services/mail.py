@@ -51,8 +51,10 @@ class Draft:
         reply_to: str = "",
         conversation: str = "",
         type: str = "",
+        is_new: bool = False,
     ) -> None:
         self.id = id
+        self.is_new = is_new  # the id was made for it, and nobody can have sent it before
         self.body = body
         self.at = at
         self.to = to  # names; `all` is everybody
@@ -67,7 +69,7 @@ def send(store: "Store", actor: "Actor", draft: Draft, inbox_limit: int) -> list
 
     def work(tx: "Transaction") -> list[str]:
         agents.check_may_act(tx, actor)
-        before = find(tx, draft.id)
+        before = None if draft.is_new else find(tx, draft.id)
         if before is not None:
             return _sent_before(before, actor, draft)
         answered = _answered(tx, draft)

@@ -357,7 +357,11 @@ def _check_number(number: Number, appends: int) -> None:
 
 
 def _template_size(template: "Template", appends: int) -> int:
+    size = 0
     for piece in template:
-        if isinstance(piece, Number):
+        if isinstance(piece, bytes):
+            size += len(piece)
+        else:
             _check_number(piece, appends)
-    return sum(NUMBER_DIGITS if isinstance(piece, Number) else len(piece) for piece in template)
+            size += NUMBER_DIGITS
+    return size

@@ -35,6 +35,7 @@ class Batch:
                 if store.gate.was_marked:
                     store.heal(link)
                 link.begin("begin immediate")
+                link.holds = True
             except BaseException:
                 self._leave_gate()
                 raise
@@ -52,6 +53,7 @@ class Batch:
                 if kind is None:
                     self._check_whole()
                 if is_done:
+                    link.put_down()
                     link.commit()
             finally:
                 self._leave_gate()
@@ -89,9 +91,11 @@ class Batch:
         self._must_sync = True  # when the block is left
 
     def load(self, contents: "Iterable[Content]") -> None:
+        self._link.put_down()
         self._write(lambda: fill(self._link, contents))
 
     def renew_epoch(self) -> None:
+        self._link.put_down()
         self._write(self._link.renew_epoch)
 
     def _write(self, write: "Callable[[], T]", checks_first: bool = False) -> "T":

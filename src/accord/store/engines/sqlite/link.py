@@ -46,6 +46,7 @@ FLUSH_BY_HAND = platform.FLUSHES_WITH_FDATASYNC
 SPREAD_EVERY = 16
 _LARGE_ROWS = 8
 _LARGE_BYTES = 16_384
+_MOST_HELD = 16 << 20  # bytes
 
 _META = "select format, epoch, floor, (select max(revision) from changes), (select max(place) from recent) from meta"
 _GET = "select value, revision from items where collection = ? and id = ?"
@@ -69,6 +70,10 @@ class Link:
         self.epoch = ""
         self.recent = Recent()
         self._wrote = False  # in this transaction
+        self.holds = False  # what is written until `put_down`, as in a batch of many commits
+        self._held: list[Row] = []
+        self._held_bytes = 0
+        self._known: dict[tuple[str, str], Item] = {}  # read in a batch, where nobody else can change it
         self.is_broken = False  # a connection that found no WAL to write to stays so
         self.wal = -1  # to flush by; of its own, since a failed flush is told to each descriptor, and to it only once
         try:
@@ -138,6 +143,11 @@ class Link:
         if self._wrote:
             self.recent.start_after(-1)
             self._wrote = False
+        if self.holds:
+            self.holds = False
+            self._held.clear()
+            self._held_bytes = 0
+            self._known.clear()
         if self._db.in_transaction:
             try:
                 self._execute("rollback")
@@ -182,8 +192,16 @@ class Link:
         items = self.recent.items.get(collection)
         if items is not None and id in items:
             return items[id]
+        known = self._known.get((collection, id))
+        if known is not None:
+            return known
         row = self.row(_GET, (collection, id))
-        return Item(id, *row) if row else None
+        if row is None:
+            return None
+        item = Item(id, *row)
+        if self.holds:
+            self._known[collection, id] = item
+        return item
 
     def head(self, collection: str) -> Head:
         revision, last = self.recent.heads.get(collection) or (0, 0)
@@ -250,14 +268,35 @@ class Link:
         place = revision * PLACES
         rows = [(place + n, *key, lasts.get(key[0], 0), value) for n, (key, value) in enumerate(values.items())]
         self._wrote = True
-        self._execute_many(_ADD, rows)
         self.recent.learn(rows)
         self.revision = revision
-        if revision % SPREAD_EVERY == 0 or _is_large(rows):
-            self.recent.spread(revision, self._execute_many)
+        self._held += rows
+        self._held_bytes += sum([len(row[4]) for row in rows if row[4]])
+        if not self.holds or self._held_bytes > _MOST_HELD:
+            self._put_down()
         if revision % TRIM_EVERY == 0:
             self._trim(revision - KEPT_REVISIONS)
         return Committed(revision, tuple(numbers))
+
+    def put_down(self) -> None:
+        """Hand what is held over to SQLite, so that it can be committed."""
+        try:
+            self._put_down()
+        except apsw.Error as error:
+            raise self._failed(error) from None
+
+    def _put_down(self) -> None:
+        held, size = self._held, self._held_bytes
+        if not held:
+            return
+        self._held, self._held_bytes = [], 0
+        self._known.clear()
+        first, last = held[0][0] // PLACES, held[-1][0] // PLACES
+        is_time = (first - 1) // SPREAD_EVERY != last // SPREAD_EVERY
+        if is_time or len(held) > _LARGE_ROWS or size > _LARGE_BYTES:
+            self.recent.spread(last, self._execute_many)
+        else:
+            self._execute_many(_ADD, held)
 
     def _trim(self, floor: int) -> None:
         if floor > self.floor:
@@ -283,10 +322,6 @@ class Link:
 
 def _keys(text: str) -> tuple[tuple[str, str], ...]:
     return tuple([(collection, id) for collection, _, id in [line.partition(" ") for line in text.split("\n")]])
-
-
-def _is_large(rows: "Sequence[Row]") -> bool:
-    return len(rows) > _LARGE_ROWS or sum([len(row[4]) for row in rows if row[4]]) > _LARGE_BYTES
 
 
 class Snapshot:

@@ -48,13 +48,13 @@ class Recent:
 
     def learn(self, rows: "Iterable[Row]") -> None:
         """Take in rows of the table, in order."""
+        items, heads, keys = self.items, self.heads, self.keys
         for place, collection, id, last, value in rows:
             revision = place // PLACES
-            item = None if value is None else Item(id, value, revision)
-            self.items.setdefault(collection, {})[id] = item
-            before = self.heads.get(collection)
-            self.heads[collection] = revision, last if before is None else max(last, before[1])
-            self.keys.setdefault(revision, []).append(f"{collection} {id}")
+            items.setdefault(collection, {})[id] = None if value is None else Item(id, value, revision)
+            before = heads.get(collection)
+            heads[collection] = revision, last if before is None or last > before[1] else before[1]
+            keys.setdefault(revision, []).append(f"{collection} {id}")
             self.place = place
 
     def spread(self, revision: int, execute_many: "Callable[[str, Iterable[tuple[object, ...]]], object]") -> None:

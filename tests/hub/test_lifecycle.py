@@ -1,0 +1,567 @@
+"""A hub comes to be once, however many want it; it ends when it is told to, and nothing that it leaves misleads."""
+
+import json
+import os
+import random
+import signal
+import socket
+import stat
+import subprocess
+import time
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord import platform
+from accord.hub import log as hub_log
+from tests.cli.users import ACCORD, User
+from tests.hub.hubs import (
+    TIMEOUT_S,
+    bodies,
+    command,
+    connect,
+    daemon_program,
+    daemons,
+    foreground,
+    kill,
+    log,
+    operator,
+    refusal,
+    running,
+    signal_to,
+    somebody,
+    start,
+    statistics,
+    status,
+    token_of,
+    wait_until,
+    was_run_here,
+)
+
+CROWD = 30
+NOT_RUNNING = 3
+UNAVAILABLE = 69
+
+
+def start_together(user: User, *words: str) -> list[Any]:
+    """What each of a crowd is answered that runs one command at once."""
+    processes = [user.start("--json", *words) for _ in range(CROWD)]
+    found = []
+    for process in processes:
+        out, err = process.communicate(timeout=TIMEOUT_S)
+        assert (process.returncode, err) == (0, b""), (out, err)
+        found.append(json.loads(out))
+    return found
+
+
+def one_hub_of_many(user: User, rounds: int) -> None:
+    """Each round begins as another one ended: with no hub at all, one that was stopped, or one that was killed."""
+    for n in range(rounds):
+        answers = start_together(user, "hub", "start")
+        assert [answer["started"] for answer in answers].count(True) == 1
+        pid = status(user)["pid"]
+        assert daemons(user) == [pid]
+        assert {answer["pid"] for answer in answers} == {pid}
+        assert all(answer["socket"] == answers[0]["socket"] and answer["running"] for answer in answers)
+        if n % 2:
+            assert user.json("hub", "stop")["stopped"]
+        else:
+            kill(pid)
+        assert not daemons(user)
+
+
+@pytest.mark.covers("T1.3", "R10")
+def test_of_many_starts_at_once_one_makes_the_hub(user: User) -> None:
+    one_hub_of_many(user, 5)
+
+
+@pytest.mark.long
+@pytest.mark.covers("T1.3", "R10")
+def test_of_many_starts_at_once_one_makes_the_hub_again_and_again(user: User) -> None:
+    one_hub_of_many(user, 50)
+
+
+@pytest.mark.covers("T1.3", "R10")
+def test_a_hub_lives_on_when_whoever_started_it_is_killed(user: User) -> None:
+    """It inherited the start: others wait for it instead of making another."""
+    user.json("init")
+    for _ in range(3):
+        with running(user, "hub", "start") as starter:
+            pid = wait_until(lambda: daemons(user), "the new hub")[0]
+            starter.kill()
+        answers = [user.json("hub", "start") for _ in range(2)]
+        assert [(answer["started"], answer["pid"]) for answer in answers] == [(False, pid)] * 2
+        assert daemons(user) == [pid]
+        kill(pid)
+
+
+@pytest.mark.covers("T1.3", "R10", "T3.1")
+def test_starters_killed_at_any_moment_leave_nothing_in_the_way(user: User) -> None:
+    chance = random.Random(1)
+    for _ in range(6):
+        starters = [user.start("--json", "hub", "start") for _ in range(6)]
+        time.sleep(chance.random() * 0.2)
+        for starter in starters[:3]:
+            starter.kill()
+        for starter in starters[:3]:
+            starter.communicate(timeout=TIMEOUT_S)
+        for starter in starters[3:]:
+            out, err = starter.communicate(timeout=TIMEOUT_S)
+            assert (starter.returncode, err) == (0, b"")
+            assert json.loads(out)["running"]
+        pid = user.json("hub", "start")["pid"]
+        assert daemons(user) == [pid]
+        kill(pid)
+
+
+@pytest.mark.covers("T3.1", "T3.14")
+def test_a_killed_hub_misleads_nobody(ann: User) -> None:
+    for n in range(4):
+        pid = start(ann)
+        os.kill(pid, signal.SIGKILL)
+        platform.wait_for_end(pid, TIMEOUT_S)
+        assert (ann.home / "hub/socket").exists()
+        done = ann.run("--json", "hub", "status")
+        assert (done.code, done.json["running"], done.json["pid"]) == (NOT_RUNNING, False, None)
+        assert ann.json("hub", "stop")["stopped"] is False
+        ann.json("send", "--from", "ann", "--to", "ben", "--message", f"without {n}")
+        found = ann.json("hub", "start")
+        assert found["started"]
+        assert found["pid"] != pid
+        assert not was_run_here(ann, "send", "--from", "ann", "--to", "ben", "--message", f"with {n}")
+        kill(found["pid"])
+    assert bodies(ann, "ben") == [f"{how} {n}" for n in range(4) for how in ("without", "with")]
+
+
+@pytest.mark.covers("T3.1", "R20")
+@pytest.mark.parametrize("what", ["socket", "file", "link"])
+def test_what_lies_in_the_place_of_the_socket_is_replaced(what: str, ann: User) -> None:
+    path = ann.home / "hub/socket"
+    path.parent.mkdir(mode=0o700)
+    other = ann.folder / "other"
+    other.write_text("untouched")
+    if what == "socket":
+        with closing(socket.socket(socket.AF_UNIX)) as stale:
+            stale.bind(str(path))
+    elif what == "file":
+        path.write_text("stale")
+    else:
+        path.symlink_to(other)
+    ann.json("send", "--from", "ann", "--to", "ben", "--message", "around it")
+    start(ann)
+    assert not was_run_here(ann, "check", "ben", "--peek")
+    assert stat.S_ISSOCK(path.lstat().st_mode)
+    assert other.read_text() == "untouched"
+
+
+@pytest.mark.covers("T3.1", "T3.14")
+def test_a_hub_that_is_starting(ann: User) -> None:
+    """It is there, and has nothing to tell yet; who wants to stop it waits until it can be."""
+    with foreground_stopped_while_starting(ann) as process:
+        done = ann.run("--json", "hub", "status")
+        assert (done.code, done.json["running"], done.json["pid"]) == (0, True, None)
+        ann.json("send", "--from", "ann", "--to", "ben", "--message", "meanwhile")
+        with running(ann, "--json", "hub", "stop") as stopping, running(ann, "--json", "hub", "start") as starting:
+            time.sleep(0.3)
+            assert (stopping.poll(), starting.poll()) == (None, None)
+            process.send_signal(signal.SIGCONT)
+            out = stopping.communicate(timeout=TIMEOUT_S)[0]
+            assert json.loads(out)["stopped"] is True
+            assert process.wait(TIMEOUT_S) == 0
+            out = starting.communicate(timeout=TIMEOUT_S)[0]
+            assert json.loads(out)["running"] is True
+    assert bodies(ann, "ben") == ["meanwhile"]
+
+
+def foreground_stopped_while_starting(user: User) -> Any:
+    """A hub that has taken the lock and got no further."""
+    before = "import signal, accord.hub.core as core\nreal = core.Hub.__init__\n"
+    before += "core.Hub.__init__ = lambda *all: (os.kill(os.getpid(), signal.SIGSTOP), real(*all))[1]"
+    return _Stopped(user, daemon_program(user, before))
+
+
+class _Stopped:
+    def __init__(self, user: User, program: tuple[str, ...]) -> None:
+        self._user = user
+        self._program = program
+
+    def __enter__(self) -> "subprocess.Popen[bytes]":
+        self._process = subprocess.Popen(self._program, env=self._user.env, stdin=subprocess.DEVNULL)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
+        return self._process
+
+    def __exit__(self, *exc: object) -> None:
+        self._process.kill()
+        self._process.wait(TIMEOUT_S)
+
+
+@pytest.mark.covers("T3.14")
+def test_without_a_hub(user: User) -> None:
+    """Looking at it and stopping it make nothing, and what needs none works."""
+    done = user.run("hub", "status")
+    assert (done.code, done.out) == (NOT_RUNNING, "no hub runs\n")
+    done = user.run("--json", "hub", "status")
+    assert (done.code, done.json["running"], done.json["home"]) == (NOT_RUNNING, False, str(user.home))
+    assert user.run("hub", "stop").out == "no hub was running\n"
+    assert user.json("hub", "stop")["stopped"] is False
+    user.json("register", "ann")
+    user.json("send", "--from", "ann", "--to", "ann", "--message", "hello")
+    assert bodies(user, "ann") == ["hello"]
+    assert not daemons(user)
+
+
+@pytest.mark.covers("T3.14")
+@pytest.mark.parametrize("how", ["option", "variable", "file"])
+def test_nothing_is_started_that_shall_not_be(how: str, ann: User) -> None:
+    env = {"ACCORD_AUTOSTART": "false"} if how == "variable" else {}
+    if how == "file":
+        (ann.home / "accord.yml").write_text("autostart: false\n")
+    for words in (["listen", "ann"], ["events"]):
+        done = ann.run("--json", *(["--no-start"] if how == "option" else []), *words, env=env)
+        assert (done.code, done.error) == (UNAVAILABLE, "HUB_NOT_RUNNING")
+        assert "hub start" in done.json["error_message"]
+    assert not daemons(ann)
+
+
+@pytest.mark.covers("R10", "T1.3", "T3.14")
+@pytest.mark.parametrize("with_port", [False, True])
+def test_many_listeners_at_once_start_one_hub(with_port: bool, ann: User) -> None:
+    port = ["--hub-port", str(free_port())] if with_port else []
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(running(ann, "listen", "ben", *port)) for _ in range(CROWD)]
+        try:
+            wait_until(lambda: status(ann)["pid"], "a hub")
+            wait_until(lambda: statistics(ann)["listeners"] == CROWD, "all listeners")
+            assert daemons(ann) == [status(ann)["pid"]]
+        finally:
+            for listener in listeners:
+                listener.terminate()
+        for listener in listeners:
+            assert listener.communicate(timeout=TIMEOUT_S)[1] == b""
+            assert listener.returncode == 0
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.mark.covers("T2.2")
+def test_a_port_that_is_not_the_hubs(hub: User) -> None:
+    """The right one is named, whichever verb it is."""
+    right = status(hub)["port"]
+    wrong = str(free_port())
+    for words in (["hub", "status"], ["hub", "start"], ["listen", "ann"], ["check", "ann"], ["discover"], ["events"]):
+        done = hub.run("--json", *words, "--hub-port", wrong)
+        assert (done.code, done.error) == (UNAVAILABLE, "HUB_NOT_RUNNING"), (words, done)
+        assert done.json["details"]["port"] == right
+        assert f"port {right}" in done.json["error_message"]
+    if right:
+        assert hub.run("check", "ann", "--hub-port", str(right)).code == 0
+
+
+@pytest.mark.covers("T1.4", "T3.3")
+def test_a_restart_keeps_the_ports_and_the_agents(ann: User) -> None:
+    ports = ["--port", str(free_port()), "--http-port", str(free_port())]
+    before = ann.json("hub", "start", *ports)
+    for _ in range(2):
+        after = ann.json("hub", "restart")
+        assert after["started"]
+        assert after["pid"] != before["pid"]
+        assert (after["port"], after["http_port"]) == (before["port"], before["http_port"])
+        assert daemons(ann) == [after["pid"]]
+    ann.json("send", "--from", "ann", "--to", "ben", "--message", "still here")
+    assert bodies(ann, "ben") == ["still here"]
+
+
+@pytest.mark.covers("T1.4")
+def test_stopping_finishes_what_was_accepted_and_tells_listeners(hub: User) -> None:
+    """Many requests are in flight: each that the hub answers is there, and none is there that it did not answer."""
+    pid = status(hub)["pid"]
+    with closing(operator(hub)) as listener, closing(operator(hub)) as waiter, closing(operator(hub)) as sender:
+        listener.call("mail.listen", {"identity": "ann"}, TIMEOUT_S)
+        waiter.send({"jsonrpc": "2.0", "id": 1, "method": "mail.check", "params": {"identity": "ann", "wait": 60}})
+        wait_until(lambda: statistics(hub)["in_progress"], "one who waits")
+        sent = b"".join(sending(n) for n in range(2000))
+        sender.fileno()
+        raw = socket.socket(fileno=os.dup(sender.fileno()))
+        with closing(raw):
+            raw.setblocking(False)
+            written = raw.send(sent)
+            with running(hub, "--json", "hub", "stop") as stopping:
+                answered = read_answers(raw, sent[written:])
+                out = stopping.communicate(timeout=TIMEOUT_S)[0]
+        assert json.loads(out)["stopped"] is True
+        assert not daemons(hub)
+        assert waiter.receive(1)["result"]["messages"] == []  # type: ignore[index]
+        assert told(listener) == "hub.stopping"
+    assert answered
+    found = everything(hub, "ben")
+    assert len(found) == len(set(found))
+    assert set(found) == {f"number {n}" for n in answered}
+    assert log(hub, "stopped")[-1]["in_time"] is True
+    assert not platform.process_started(pid)
+
+
+def sending(n: int) -> bytes:
+    params = {"sender": "ann", "to": ["ben"], "message": f"number {n}"}
+    return json.dumps({"jsonrpc": "2.0", "id": n, "method": "mail.send", "params": params}).encode() + b"\n"
+
+
+def read_answers(raw: socket.socket, rest: bytes) -> list[int]:
+    """The ids that are answered well until the hub goes away, while more is sent as it takes it."""
+    got = b""
+    deadline = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline:
+        raw.settimeout(0.01)
+        try:
+            rest = rest[raw.send(rest[:65536]) :] if rest else rest
+        except (TimeoutError, BlockingIOError):
+            pass
+        except OSError:
+            rest = b""
+        try:
+            piece = raw.recv(1 << 16)
+        except (TimeoutError, BlockingIOError):
+            continue
+        except ConnectionResetError:
+            break
+        if not piece:
+            break
+        got += piece
+    else:
+        pytest.fail("the hub never went away")
+    answers = [json.loads(line) for line in got.splitlines()]
+    return [answer["id"] for answer in answers if "result" in answer]
+
+
+def told(listener: Any) -> str:
+    """The last word of a hub to who listens."""
+    last = ""
+    while message := listener.receive(1):
+        last = message["method"]
+    return last
+
+
+def everything(user: User, name: str) -> list[str]:
+    """All that is unread, however much."""
+    found: list[str] = []
+    while page := user.json("check", name, "--limit", "1000")["messages"]:
+        found += [message["message"] for message in page]
+    return found
+
+
+@pytest.mark.covers("T1.4")
+def test_stopping_has_a_deadline(hub: User) -> None:
+    """Somebody never answers what their command asks them; the hub does not wait for them for ever."""
+    pid = status(hub)["pid"]
+    with closing(connect(hub)) as stuck:
+        message = command(hub, "send", "--from", "ann", "--to", "ben", "-")
+        stuck.send({"jsonrpc": "2.0", "id": 1, "method": "cli.run", "params": message})
+        while (asked := stuck.receive(TIMEOUT_S)) and asked["method"] != "cli.read_input":
+            pass
+        began = time.monotonic()
+        assert hub.json("hub", "stop", "--deadline", "1")["stopped"]
+        assert 0.9 < time.monotonic() - began < 3
+    assert not platform.process_started(pid)
+    assert log(hub, "stopped")[-1]["in_time"] is False
+    assert bodies(hub, "ben") == []
+
+
+@pytest.mark.covers("T1.4", "T3.14")
+def test_a_hub_that_does_not_move(hub: User) -> None:
+    """Commands go on without it after two seconds, and it can be ended."""
+    pid = status(hub)["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    commands = {
+        "send": ["send", "--from", "ann", "--to", "ben", "--message", "around it"],
+        "check": ["check", "ann"],
+        "discover": ["discover"],
+        "register": ["register", "cyd"],
+        "sent": ["sent", "ann"],
+    }
+    processes = {verb: hub.start("--json", *words) for verb, words in commands.items()}
+    for verb, process in processes.items():
+        err = process.communicate(timeout=TIMEOUT_S)[1]
+        assert (process.returncode, err) == (0, b""), verb
+        assert time.monotonic() - began < 3.5, verb
+    began = time.monotonic()
+    assert hub.json("hub", "stop", "--deadline", "1")["stopped"]
+    assert time.monotonic() - began < 7
+    assert not platform.process_started(pid)
+    assert hub.run("hub", "status").code == NOT_RUNNING
+    assert bodies(hub, "ben") == ["around it"]
+
+
+@pytest.mark.covers("R20")
+def test_a_home_with_a_long_path() -> None:
+    with somebody("a" * 60 + "/" + "b" * 60) as user:
+        user.json("register", "ann")
+        found = user.json("hub", "start")
+        path = Path(found["socket"])
+        assert len(str(user.home)) > 108 > len(found["socket"])
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        assert not was_run_here(user, "send", "--from", "ann", "--to", "ann", "--message", "far away")
+        assert not was_run_here(user, "check", "ann", "--peek")
+        with running(user, "--json", "listen", "ann") as listener:
+            assert listener.stdout is not None
+            assert json.loads(listener.stdout.readline())["message"] == "far away"
+            listener.terminate()
+            assert listener.wait(TIMEOUT_S) == 0
+        user.json("hub", "stop")
+        assert not path.exists()
+
+
+@pytest.mark.covers("R20")
+def test_only_the_owner_can_reach_what_a_hub_makes(user: User) -> None:
+    assert user.run("hub", "start", umask=0).code == 0
+    with closing(operator(user)) as connection:
+        connection.call("agent.register", {"identity": "ann"}, TIMEOUT_S)
+    found = {path: stat.S_IMODE(path.lstat().st_mode) for path in [user.home, *user.home.rglob("*")]}
+    assert stat.S_ISSOCK((user.home / "hub/socket").stat().st_mode)
+    assert {path: oct(mode) for path, mode in found.items() if mode != (0o700 if path.is_dir() else 0o600)} == {}
+
+
+@pytest.mark.covers("T3.15")
+def test_the_log_is_json_and_holds_neither_messages_nor_tokens(hub: User) -> None:
+    secret = "do-not-log-this"
+    with closing(operator(hub)) as connection:
+        connection.call("mail.send", {"sender": "ann", "to": ["ben"], "message": secret}, TIMEOUT_S)
+        refusal(connection, "mail.send", {"sender": "ann", "to": [secret], "message": secret})
+        refusal(connection, "session.open", {"operator": secret})
+        refusal(connection, "cli.run", {"version": secret, "argv": secret})
+        refusal(connection, secret, {secret: secret})
+        raw = socket.socket(fileno=os.dup(connection.fileno()))
+        raw.sendall(f"{secret}\n".encode() + json.dumps({"jsonrpc": secret, "method": secret}).encode() + b"\n")
+        raw.close()
+        wait_until(lambda: log(hub, "malformed"), "the note of what was malformed")
+    hub.run("send", "--from", "ann", "--to", "ben", "--message", secret)
+    hub.run("check", "ben")
+    os.kill(status(hub)["pid"], signal.SIGHUP)
+    wait_until(lambda: log(hub, "reloaded"), "the note of having reloaded")
+    statistics(hub)
+    hub.json("hub", "stop")
+    text = hub.run("hub", "logs").out
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert {"started", "malformed", "reloaded", "statistics", "stopping", "stopped"} <= {
+        line["event"] for line in lines
+    }
+    for line in lines:
+        assert line["level"] in ("info", "warning", "error")
+        assert line["timestamp"].endswith("Z")
+    tokens = [token_of(hub, "ann"), token_of(hub, "ben"), (hub.home / "operator/token").read_text().strip()]
+    for path in (hub.home / "hub").iterdir():
+        written = path.read_text()
+        assert not [word for word in (secret, *tokens) if word in written], path
+    assert (hub.home / "hub/crash.txt").read_text() == ""
+
+
+def test_a_log_that_grows_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_log, "MOST_BYTES", 1000)
+    written = hub_log.Log(str(tmp_path / "log"))
+    for n in range(200):
+        written.info("counted", n=n)
+    written.close()
+    again = hub_log.Log(str(tmp_path / "log"))
+    again.info("counted", n=200)
+    again.close()
+    names = [f"log.{n}" for n in range(hub_log.KEPT, 0, -1)] + ["log"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+    assert all(0 < path.stat().st_size <= 1000 for path in tmp_path.iterdir())
+    lines = [json.loads(line) for name in names for line in (tmp_path / name).read_text().splitlines()]
+    assert [line["n"] for line in lines] == list(range(201 - len(lines), 201))
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_a_full_disk_does_not_keep_from_logging_later(tmp_path: Path) -> None:
+    written = hub_log.Log(str(tmp_path / "folder/log"))
+    written.info("lost")
+    (tmp_path / "folder").mkdir()
+    written.info("found")
+    written.close()
+    assert json.loads((tmp_path / "folder/log").read_text())["event"] == "found"
+
+
+@pytest.mark.covers("T3.15")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_that_end_a_hub(number: int, ann: User) -> None:
+    with foreground(ann) as process, closing(operator(ann)) as listener:
+        listener.call("mail.listen", {"identity": "ann"}, TIMEOUT_S)
+        process.send_signal(number)
+        assert told(listener) == "hub.stopping"
+        assert process.wait(TIMEOUT_S) == 0
+    assert ann.run("hub", "status").code == NOT_RUNNING
+    assert not (ann.home / "hub/socket").exists()
+
+
+@pytest.mark.covers("T3.15")
+def test_signals_that_a_hub_lives_through(ann: User) -> None:
+    """One reads the settings anew, also for who is connected already; one tells statistics."""
+    with foreground(ann) as process, closing(operator(ann)) as connection:
+        message = {"sender": "ann", "to": ["ben"], "message": "x" * 100}
+        connection.call("mail.send", message, TIMEOUT_S)
+        (ann.home / "accord.yml").write_text("message_limit: 50\n")
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: log(ann, "reloaded"), "the note of having reloaded")
+        with closing(operator(ann)) as another:
+            assert refusal(another, "mail.send", message) == "MESSAGE_TOO_LARGE"
+        assert refusal(connection, "mail.send", message) == "MESSAGE_TOO_LARGE"
+        (ann.home / "accord.yml").write_text("message_limit: many\n")
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: log(ann, "not_reloaded"), "the note of not having reloaded")
+        assert refusal(connection, "mail.send", message) == "MESSAGE_TOO_LARGE"
+        found = statistics(ann)
+        assert found["requests"] >= 5
+        assert found["changes"] >= 1
+        assert process.poll() is None
+
+
+@pytest.mark.covers("T3.15", "T3.3")
+def test_signals_to_a_listener(hub: User) -> None:
+    """One makes it connect anew, one tells statistics, one ends it; it misses nothing."""
+    with running(hub, "--json", "listen", "ben") as listener:
+        assert listener.stdout is not None
+        assert listener.stderr is not None
+        for n in range(3):
+            hub.json("send", "--from", "ann", "--to", "ben", "--message", f"number {n}")
+            assert json.loads(listener.stdout.readline())["message"] == f"number {n}"
+            listener.send_signal(signal.SIGHUP)
+        listener.send_signal(signal.SIGUSR1)
+        found = json.loads(listener.stderr.readline())
+        assert found["event"] == "statistics"
+        assert found["connections"] >= 2
+        listener.send_signal(signal.SIGTERM)
+        assert listener.wait(TIMEOUT_S) == 0
+        assert listener.stdout.read() == b""
+    assert bodies(hub, "ben") == []
+
+
+def test_a_hub_that_cannot_start_says_why(ann: User) -> None:
+    """So does each of those who wait for it."""
+    (ann.home / "accord.yml").write_text("engine: nonsense:here\n")
+    processes = [ann.start("--json", "hub", "start") for _ in range(3)]
+    for process in processes:
+        out, err = process.communicate(timeout=TIMEOUT_S)
+        assert err == b""
+        assert process.returncode != 0
+        assert json.loads(out)["error_code"] not in ("INTERNAL", "HUB_FAILED")
+    assert not daemons(ann)
+    assert subprocess.run([ACCORD, "hub", "status"], env=ann.env, check=False).returncode == NOT_RUNNING
+
+
+@pytest.mark.covers("T1.3")
+def test_a_second_hub_is_refused(hub: User) -> None:
+    """Also one that is started past the command; the first one does not notice."""
+    pid = status(hub)["pid"]
+    done = subprocess.run(daemon_program(hub), env=hub.env, capture_output=True, timeout=TIMEOUT_S, check=False)
+    assert done.returncode == UNAVAILABLE
+    assert b"HUB_FAILED" in done.stderr
+    assert status(hub)["pid"] == pid
+    assert not was_run_here(hub, "check", "ann")
+    signal_to(pid, signal.SIGTERM)
+    assert platform.wait_for_end(pid, TIMEOUT_S)
