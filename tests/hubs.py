@@ -12,6 +12,7 @@ from typing import Any
 
 from accord import place
 from accord.client import Connection
+from accord.services.hub import status
 
 TIMEOUT_S = 20.0
 _NOT_FOR_HUBS = ("ACCORD_AGENT", "ACCORD_TOKEN")
@@ -62,6 +63,11 @@ class Hub:
         connection = self.connect()
         connection.call("session.open", {"operator": self.operator_token()}, TIMEOUT_S)
         return connection
+
+    def status(self) -> dict[str, Any]:
+        """What it says of itself, with its ports."""
+        self.start()
+        return status(str(self.home))
 
     def operator_token(self) -> str:
         return (self.home / "operator/token").read_text().strip()

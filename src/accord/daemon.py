@@ -9,6 +9,7 @@ import asyncio
 import gc
 import importlib
 import os
+import resource
 import signal
 import sys
 import time
@@ -27,6 +28,7 @@ from accord.store.local import folder
 from accord.store.local.gate import Gate
 
 TICK_S = 1.0
+FILES = 8192  # that may be open at once, where the machine allows it
 
 
 def main(words: list[str]) -> int:
@@ -34,6 +36,7 @@ def main(words: list[str]) -> int:
         name.lstrip("-").replace("-", "_"): int(value) for name, _, value in (w.partition("=") for w in words[1:])
     }
     home = Home(words[0])
+    _allow_files()
     daemon = Daemon(home, options)
     try:
         daemon.take_home()
@@ -41,6 +44,14 @@ def main(words: list[str]) -> int:
         daemon.say({"error": to_json(error)})
         return error.exit
     return daemon.run()
+
+
+def _allow_files() -> None:
+    """Each who is connected is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class Daemon:

@@ -177,7 +177,9 @@ def command(user: User, *words: str, **more: Any) -> dict[str, Any]:
 
 
 def log(user: User, event: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (user.home / "hub/log.jsonl").read_bytes().splitlines()]
+    """What the hub noted of this kind; nothing yet where it has only just begun."""
+    path = user.home / "hub/log.jsonl"
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
     return [line for line in lines if line["event"] == event]
 
 

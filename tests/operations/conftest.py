@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.hubs import Hub
-from tests.operations.ways import CommandLine, HubCommandLine, Python, Unix, Way
+from tests.operations.ways import CommandLine, Http, HubCommandLine, Python, Unix, Way, Zmq
 
 # What a test of operations runs through; what stays in memory dies with a process. A hub adds nothing to an engine, so
 # one of them will do.
@@ -17,6 +17,8 @@ WAYS: list[tuple[Callable[[str, Hub], Way], str]] = [
     (lambda engine, hub: CommandLine(engine), "commandline-files"),
     (lambda engine, hub: HubCommandLine(engine, hub=hub), "hubcommandline-sqlite"),
     (Unix, "unix-sqlite"),
+    (Zmq, "zmq-sqlite"),
+    (Http, "http-sqlite"),
 ]
 
 

@@ -5,14 +5,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Protocol
 
 import accord
 from accord.client import Connection
 from accord.errors import AccordError
+from accord.errors.table import from_json
 from accord.operations import find
+from tests.doors.zmq_agent import Agent, read_key
 from tests.hubs import Hub
 
 ACCORD = str(Path(sys.executable).with_name("accord"))
@@ -179,6 +183,53 @@ class Unix(_Door):
             self.connections.append(self.hub.connect())
             self.connections[0].call("session.open", self.shown(), _TIMEOUT_S)
         return self.connections[0].call(operation, params, _TIMEOUT_S)
+
+
+@dataclass(frozen=True)
+class Zmq(_Door):
+    """ZeroMQ, with a key that the operator made, over one connection for as long as the caller lives."""
+
+    agents: list[Agent] = field(default_factory=list, init=False)
+
+    def call(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        if not self.agents:
+            self.hub.start()
+            path = self.hub.home / "hub/keys/tests.json"
+            if not path.exists():
+                Python(self.engine).do("hub.keys_make", name="tests")
+            self.agents.append(Agent(read_key(str(path))))
+            self.agents[0].call("session.open", **self.shown())
+        return _result(self.agents[0].ask(operation, **params))
+
+
+@dataclass(frozen=True)
+class Http(_Door):
+    """POST /rpc, a connection for each request. It does not even listen to who has no good token."""
+
+    def call(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        port = self.hub.status()["http_port"]
+        shown = self.shown()
+        headers = {"Authorization": f"Bearer {shown.get('token', '') or shown.get('operator', '')}"}
+        headers |= {"Accord-Agent": self.agent} if self.agent else {}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": operation, "params": params})
+        with closing(HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_S)) as connection:
+            connection.request("POST", "/rpc", body, {"Content-Type": "application/json", **headers})
+            response = connection.getresponse()
+            answer = json.load(response)
+        if response.status == 403:
+            assert answer["error_code"] == "ACCESS_DENIED"
+            Python(self.engine, self.agent, self.token).do(operation, **params)  # which is refused as well
+            raise AssertionError(f"{operation} was refused at the door, and nowhere else")
+        assert response.status == 200, answer
+        return _result(answer)
+
+
+def _result(answer: dict[str, Any]) -> dict[str, Any]:
+    """What an answer says; an AccordError when that is an error."""
+    if "error" in answer:
+        raise from_json(answer["error"])
+    result: dict[str, Any] = answer["result"]
+    return result
 
 
 def command(operation: str, params: Mapping[str, Any]) -> tuple[list[str], bytes]:

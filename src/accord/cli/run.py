@@ -45,6 +45,9 @@ class Line:
     @property
     def context(self) -> "Context":
         if self._context is None:
+            port = self.words.globals.get("--hub-port", "1")
+            if not port.isascii() or not port.isdigit() or len(port) > 5:
+                raise self.words.wrong(f"--hub-port {port[:20]!r} is no port")
             self._context = self.io.context(self.words.globals)
             self._context.progress = self._progress
         return self._context

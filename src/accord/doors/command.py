@@ -18,6 +18,7 @@ from accord.operations.context import Context, engine_of
 from accord.services.halt import Halt
 from accord.services.hub import check_port
 from accord.settings import Settings
+from accord.store.protocols import Store
 
 MOST_COMMANDS = 200  # at once, each in a thread of its own; the rest do it themselves
 
@@ -53,6 +54,7 @@ def start(connection: Connection, call: Call, params: dict[str, Any]) -> None:
             hub.failed("command", error)
             call.fail(errors.AccordError())
         else:
+            hub.count("commands_done")
             call.answer({"exit": code, "write": io.rest()})
 
     hub.run_in_thread(lambda: run(params["argv"], io), done)
@@ -108,7 +110,7 @@ class CommandIo:
         settings = Settings(hub.home.path, self.cwd, self.env, flags, self._project)
         if engine_of(hub.home, settings) != hub.engine:
             raise Elsewhere("it serves another store")
-        context = Context(hub.home, hub.halt, settings, self, lambda: hub.store)
+        context = Context(hub.home, hub.halt, settings, self, lambda: _store(hub, settings))
         context.hub = hub
         context.is_gone = lambda: self._connection.session.gone or hub.stopping.is_set()
         return context
@@ -189,6 +191,12 @@ class CommandIo:
             answers.put((None, {"message": "the caller is gone"}))
         else:
             self._connection.peer.ask(method, params, lambda result, error: answers.put((result, error)))
+
+
+def _store(hub: Hub, settings: Settings) -> Store:
+    if settings["lock_timeout_s"] != hub.store.patience_s:
+        raise Elsewhere("it waits for locks as long as it was told, and not as this command was")
+    return hub.store
 
 
 def _same(shown: str, hub: Hub) -> bool:

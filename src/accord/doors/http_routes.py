@@ -227,7 +227,8 @@ class Health:
     def _look(self) -> bool:
         try:
             with self._hub.store.snapshot() as snapshot:
-                return bool(snapshot.revision >= 0)
+                snapshot.list(agents.AGENTS, "", 1)
+                return True
         except Exception as error:
             self._hub.log.error("unhealthy", kind=type(error).__name__)
             return False

@@ -41,6 +41,7 @@ class Connection:
             "hub.ping": lambda call, params: call.answer({}),
         }
         self.feeds: list[Feed] = []
+        self.reading = 0  # calls that only read, and whose answers may be large
         self.can_take: Callable[[], bool] = lambda: True  # whether what is pushed goes out, or piles up
         self._enter()
 
@@ -74,7 +75,13 @@ class Connection:
         wait_s = _wait_s(params) if "wait" in operations.parameters(function) else 0.0
         call.deadline = time.monotonic() + REQUEST_S + wait_s
         context = self._context(function.changes and not function.beyond, call.request)
-        self.hub.call(Request(context, call.method, params, call, _answer), wait_s > 0)
+        reads = not function.changes and not wait_s
+        self.reading += reads
+        self.hub.call(Request(context, call.method, params, call, self._have_read if reads else _answer), wait_s > 0)
+
+    def _have_read(self, request: Request) -> None:
+        self.reading -= 1
+        _answer(request)
 
     def _context(self, writing: bool, request: str) -> Context:
         if request:

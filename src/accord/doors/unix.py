@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import resource
 import socket
+from collections import deque
 from functools import partial
 from typing import Any
 
@@ -15,6 +17,8 @@ from accord.store.local import folder
 
 MOST_CONNECTIONS = 4_000
 MOST_IN_FLIGHT = 256  # calls of one connection; who has more waits to be read
+MOST_READING = 8  # of these, whose answers may be large
+FILES_KEPT = 100  # that the hub may open besides its connections
 _BACKLOG = 512
 
 
@@ -25,6 +29,7 @@ class Door:
         self.connections: set[Line] = set()
         self._hub = hub
         self._path = hub.files.socket
+        self.most = max(1, min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_KEPT))
         self._server: asyncio.AbstractServer | None = None
 
     async def open(self) -> None:
@@ -67,13 +72,15 @@ class Line(asyncio.Protocol):
         self._start: list[bytes] = []  # of a line whose end has not come yet
         self._size = 0
         self._skipping = False  # the rest of a line that is too long
+        self._lines: deque[bytes] = deque()  # that are not begun with
+        self._beginning = False
         self._paused = False
         self._full = False
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
         uid, pid = platform.peer_of(transport.get_extra_info("socket"))
-        if uid != os.geteuid() or len(self._door.connections) >= MOST_CONNECTIONS:
+        if uid != os.geteuid() or len(self._door.connections) >= self._door.most:
             self._hub.count("refused")
             self._hub.log.warning("refused", door="unix", uid=uid, pid=pid)
             transport.abort()
@@ -93,22 +100,27 @@ class Line(asyncio.Protocol):
         if lines:
             lines[0] = b"".join([*self._start, lines[0]])
             self._start, self._size = [], 0
-            self._receive(lines)
+            if self._skipping:
+                self._skipping = False
+                lines = lines[1:]  # that was the end of it
+            self._lines.extend(line for line in lines if line.strip())
         self._start.append(rest)
         self._size += len(rest)
         if self._size > MOST_BYTES:
             if not self._skipping:
                 self._connection.peer.refuse(errors.ParseError(reason=f"a line of more than {MOST_BYTES} bytes"))
             self._start, self._size, self._skipping = [], 0, True
-        self._hold_back()
+        self._begin()
 
-    def _receive(self, lines: list[bytes]) -> None:
-        receive = self._connection.peer.receive
-        for line in lines:
-            if self._skipping:
-                self._skipping = False  # that was the end of it
-            elif line.strip():
-                receive(line)
+    def _begin(self) -> None:
+        """Begin with what has come, as much as there may be in flight."""
+        if self._beginning:
+            return  # something was answered at once
+        self._beginning = True
+        while self._lines and not self._must_wait():
+            self._connection.peer.receive(self._lines.popleft())
+        self._beginning = False
+        self._hold_back()
 
     def pause_writing(self) -> None:
         self._full = True
@@ -116,7 +128,7 @@ class Line(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._full = False
-        self._hold_back()
+        self._begin()
         self._connection.unblock()
 
     def close(self) -> None:
@@ -138,11 +150,16 @@ class Line(asyncio.Protocol):
 
     def _answered(self) -> None:
         if self._paused:
-            self._hold_back()
+            self._begin()
+
+    def _must_wait(self) -> bool:
+        """Whether it has much in flight, or does not take its answers."""
+        connection = self._connection
+        return self._full or len(connection.peer.open_calls) >= MOST_IN_FLIGHT or connection.reading >= MOST_READING
 
     def _hold_back(self) -> None:
-        """Read no more from who has much in flight, or does not take its answers."""
-        must = self._full or len(self._connection.peer.open_calls) >= MOST_IN_FLIGHT
+        """Read no more from who must wait."""
+        must = bool(self._lines) or self._must_wait()
         if must and not self._paused:
             self._transport.pause_reading()
         elif not must and self._paused:

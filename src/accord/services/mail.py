@@ -10,7 +10,7 @@ handed/NAME         what was handed over to somebody and not seen at once, by id
 """
 
 from accord import errors, jsontext
-from accord.model import ALL, HUMAN
+from accord.model import ALL, HUMAN, MAX_MESSAGE_BYTES
 from accord.services import agents, cursors
 from accord.store.contract import MAX_WRITES, number_id
 from accord.store.transaction import transact
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.services.agents import Actor
-    from accord.store.contract import Number, Template
+    from accord.store.contract import Item, Number, Template
     from accord.store.protocols import Store
     from accord.store.transaction import Transaction
 
@@ -114,11 +114,24 @@ def unread_after(store: "Store", name: str, after: int, limit: int) -> "list[dic
         while page := tx.list(f"mail/{name}", number_id(place), limit):
             new = [item for item in page if not cursor.has(int(item.id))]
             if new:
-                return [{"number": int(item.id), "message": shown(tx, item.value.decode())} for item in new]
+                return _some(tx, new)
             place = int(page[-1].id)
         return []
 
     return transact(store, work)
+
+
+def _some(tx: "Transaction", items: "Sequence[Item]") -> "list[dict[str, Any]]":
+    """Messages of an inbox with their numbers; not all, where they are long."""
+    found: list[dict[str, Any]] = []
+    size = 0
+    for item in items:
+        message = shown(tx, item.value.decode())
+        found.append({"number": int(item.id), "message": message})
+        size += len(message["message"])
+        if size > MAX_MESSAGE_BYTES:
+            break
+    return found
 
 
 def hand_over(store: "Store", actor: "Actor", ids: "Sequence[str]", by: str, at: str) -> None:
