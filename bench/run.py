@@ -25,6 +25,7 @@ from bench import (
     progress,
     race,
     single,
+    stages,
     watching,
 )
 from bench.row import COUNT, Row
@@ -65,6 +66,7 @@ BENCHMARKS = [
     Benchmark("Commands", commands, 25),
     Benchmark("A race of real mail", mailing, 5),
     Benchmark("The hub", hub, 5),
+    Benchmark("Where the microseconds go", stages, 50),
     Benchmark("Other ways to send", other_ways, 3),
     Benchmark("Large collections", paging, 7),
     Benchmark("Opening a store", opening, 11),

@@ -26,6 +26,7 @@ class Hub:
         self._env = env  # as it is when the hub starts
         self._more = more
         self._process: subprocess.Popen[bytes] | None = None
+        self.callers: list[Any] = []  # closed with it
 
     @property
     def pid(self) -> int:
@@ -49,6 +50,9 @@ class Hub:
         return self._process
 
     def close(self) -> None:
+        for caller in self.callers:
+            caller.close()
+        self.callers.clear()
         if self._process is not None:
             self._process.kill()
             self._process.wait()

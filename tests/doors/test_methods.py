@@ -349,6 +349,7 @@ def test_how_long_a_request_may_take() -> None:
     """30 s, and what it asked to wait on top: looked at where it is decided, since nobody wants to wait for it."""
     sent: list[str] = []
     hub = Mock()  # which never answers
+    hub.stopping.is_set.return_value = False
     connection = methods.Connection(hub, sent.append, lambda: None)
     now = time.monotonic()
     connection.peer.receive(json.dumps(request(1, "agent.discover")).encode())

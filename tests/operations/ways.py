@@ -181,6 +181,7 @@ class Unix(_Door):
     def call(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
         if not self.connections:
             self.connections.append(self.hub.connect())
+            self.hub.callers.append(self.connections[0])
             self.connections[0].call("session.open", self.shown(), _TIMEOUT_S)
         return self.connections[0].call(operation, params, _TIMEOUT_S)
 
@@ -198,6 +199,7 @@ class Zmq(_Door):
             if not path.exists():
                 Python(self.engine).do("hub.keys_make", name="tests")
             self.agents.append(Agent(read_key(str(path))))
+            self.hub.callers.append(self.agents[0])
             self.agents[0].call("session.open", **self.shown())
         return _result(self.agents[0].ask(operation, **params))
 

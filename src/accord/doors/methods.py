@@ -60,6 +60,8 @@ class Connection:
         self._writing = self.hub.context(self.session, writing=True)
 
     def _serve(self, call: Call) -> None:
+        if self.hub.stopping.is_set():
+            return  # it is not accepted any more, and the connection will be closed
         self.hub.count("requests")
         own = self.own.get(call.method)
         if own is not None:

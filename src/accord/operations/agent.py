@@ -3,7 +3,7 @@
 import os
 
 from accord import errors
-from accord.operations import operation
+from accord.operations import OPERATOR, operation
 from accord.services import agents
 
 TYPE_CHECKING = False
@@ -83,6 +83,8 @@ def _register(context: "Context", identity: str, force: bool, project: str) -> N
 
 
 def _resume(context: "Context", identity: str) -> None:
+    if context.right == OPERATOR:
+        context.forget_token(identity)  # whose token is the one that lies in the home, if it still does
     for staged, token in context.tokens.staged(identity):
         if agents.holds(context.store, agents.Actor(identity, agents.hash_token(token))):
             context.tokens.keep(identity, staged)

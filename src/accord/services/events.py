@@ -47,7 +47,7 @@ class Reader:
     def _open(self) -> "Watch":
         if self._watch is None:
             self._epoch, _, revision = self.since.rpartition(".")
-XX
+            if not revision.isdigit() or not revision.isascii() or len(revision) > 18:
                 raise errors.Usage(
                     reason=f"{self.since[:100]!r} is no revision, as EPOCH.REVISION", see="accord events --help"
                 )
