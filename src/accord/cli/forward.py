@@ -78,9 +78,11 @@ class _Command:
             return None  # a word that is no text
         except OSError as error:
             reason = str(error)
-        if self._has_printed:
-            raise errors.HubLost(reason=reason)
-        return None
+        if not self._has_printed:
+            return None
+        lost = errors.HubLost(reason=reason)
+        self._io.err(f"accord: {lost} [{lost.code}]\n")  # with --json too: one object was printed already
+        return lost.exit
 
     def _params(self, argv: list[str]) -> "dict[str, Any]":
         import time

@@ -4,6 +4,7 @@ import asyncio
 import os
 import resource
 import socket
+import time
 from collections import deque
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ MOST_CONNECTIONS = 4_000
 MOST_IN_FLIGHT = 256  # calls of one connection; who has more waits to be read
 MOST_READING = 8  # of these, whose answers may be large
 FILES_KEPT = 100  # that the hub may open besides its connections
+STALLED_S = 60.0  # for how long a caller may leave untaken what was sent to it
 _BACKLOG = 512
 
 
@@ -59,7 +61,7 @@ class Door:
             line.close()
 
     def sweep(self, now: float) -> None:
-        for line in self.connections:
+        for line in list(self.connections):
             line.sweep(now)
 
 
@@ -124,6 +126,7 @@ class Line(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._full = True
+        self._full_since = time.monotonic()
         self._hold_back()
 
     def resume_writing(self) -> None:
@@ -137,6 +140,10 @@ class Line(asyncio.Protocol):
     def sweep(self, now: float) -> None:
         peer = self._connection.peer
         peer.sweep(now)
+        if self._full and now - self._full_since > STALLED_S:
+            self._hub.count("stalled")
+            self._transport.abort()
+            return
         if any(call.method == "cli.run" for call in peer.open_calls):
             peer.notify("cli.alive", {})
         if peer.malformed:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.services.agents import Actor
-    from accord.store.contract import Item, Number, Template
+    from accord.store.contract import Number, Template
     from accord.store.protocols import Store
     from accord.store.transaction import Transaction
 
@@ -33,6 +33,8 @@ _SHOWN = (
 )  # fmt: skip
 
 HANDED = "handed"
+
+_MOST_AT_ONCE = 128 << 20  # characters that one check reads; the rest remains
 
 # Delivery states, in their order.
 QUEUED, HANDED_OVER, SEEN, ANSWERED = "queued", "handed_over", "seen", "answered"
@@ -97,8 +99,11 @@ def unread(store: "Store", name: str, limit: int) -> "dict[str, Any]":
         found: list[dict[str, Any]] = []
         after = number_id(cursor.upto) if cursor.upto else ""
         while len(found) < limit and (page := tx.list(inbox, after, limit)):
-            ids = [item.value.decode() for item in page if not cursor.has(int(item.id))]
-            found += [shown(tx, id) for id in ids[: limit - len(found)]]
+            ids = [item.value.decode() for item in page if not cursor.has(int(item.id))][: limit - len(found)]
+            messages = _shown_within(tx, ids, _MOST_AT_ONCE - sum(len(message["message"]) for message in found))
+            found += messages
+            if len(messages) < len(ids):
+                break
             after = page[-1].id
         return {"messages": found, "remaining": tx.head(inbox).last - cursor.count - len(found)}
 
@@ -114,24 +119,14 @@ def unread_after(store: "Store", name: str, after: int, limit: int) -> "list[dic
         while page := tx.list(f"mail/{name}", number_id(place), limit):
             new = [item for item in page if not cursor.has(int(item.id))]
             if new:
-                return _some(tx, new)
+                messages = _shown_within(tx, [item.value.decode() for item in new], MAX_MESSAGE_BYTES)
+                return [
+                    {"number": int(item.id), "message": message} for item, message in zip(new, messages, strict=False)
+                ]
             place = int(page[-1].id)
         return []
 
     return transact(store, work)
-
-
-def _some(tx: "Transaction", items: "Sequence[Item]") -> "list[dict[str, Any]]":
-    """Messages of an inbox with their numbers; not all, where they are long."""
-    found: list[dict[str, Any]] = []
-    size = 0
-    for item in items:
-        message = shown(tx, item.value.decode())
-        found.append({"number": int(item.id), "message": message})
-        size += len(message["message"])
-        if size > MAX_MESSAGE_BYTES:
-            break
-    return found
 
 
 def hand_over(store: "Store", actor: "Actor", ids: "Sequence[str]", by: str, at: str) -> None:
@@ -233,6 +228,17 @@ def thread_of(conversation: str) -> str:
     from accord.store import names
 
     return "/".join(names.to_key("thread", conversation))
+
+
+def _shown_within(tx: "Transaction", ids: "Sequence[str]", room: int) -> "list[dict[str, Any]]":
+    """The first of these messages, until they have more characters than there is room for; always one."""
+    found: list[dict[str, Any]] = []
+    for id in ids:
+        found.append(shown(tx, id))
+        room -= len(found[-1]["message"])
+        if room < 0:
+            break
+    return found
 
 
 def _places(tx: "Transaction", name: str, ids: "Sequence[str]") -> dict[str, int]:
