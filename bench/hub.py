@@ -64,9 +64,9 @@ def _one_at_a_time(rounds: int, sizes: Sizes, flush: str) -> list[Row]:
     if not flush:
         evenness = [min(one.took_s for one in run.sent) / max(one.took_s for one in run.sent) for run in found[HUB]]
         rows += [
-            Row("CPU of the hub for each of these", MICROSECONDS, _cpu_us(found[HUB]), 200),
+            Row("CPU of the hub for one message of eight processes", MICROSECONDS, _cpu_us(found[HUB]), 200),
             Row("the slowest process against the fastest", SHARE, evenness, 0.8),
-            Row("messages lost", COUNT, [run.lost for run in found[HUB]], 0, always=True),
+            Row("messages of eight processes lost", COUNT, [run.lost for run in found[HUB]], 0, always=True),
         ]
     return rows
 
@@ -79,9 +79,9 @@ def _in_flight(rounds: int, sizes: Sizes, flush: str) -> list[Row]:
     if not flush:
         together = [run.sent[0].messages / max(1, run.commits) for run in found[HUB_FLIGHT]]
         rows += [
-            Row("CPU of the hub for each of these", MICROSECONDS, _cpu_us(found[HUB_FLIGHT]), 100),
+            Row("CPU of the hub for one message of a hundred in flight", MICROSECONDS, _cpu_us(found[HUB_FLIGHT]), 100),
             Row("messages in one commit", TIMES_AS_FAST, together, 20),
-            Row("messages lost", COUNT, [run.lost for run in found[HUB_FLIGHT]], 0, always=True),
+            Row("messages of a hundred in flight lost", COUNT, [run.lost for run in found[HUB_FLIGHT]], 0, always=True),
         ]
     return rows
 

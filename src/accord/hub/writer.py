@@ -4,8 +4,9 @@ While it waits for the disk the next ones gather, so that a slow disk makes larg
 """
 
 import threading
+import time
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
 from accord import errors
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from accord.store.contract import Check, Write
 
 MOST_TOGETHER = 256
+
+_WORTH_WAITING = 16  # changes; with more, what they share of a commit is little
+_MOMENT_S = 0.0003
 
 
 class Job(Protocol):
@@ -61,6 +65,7 @@ class Writer:
         self.ledger = SharedLedger(store)
         self.groups = 0
         self.jobs = 0
+        self._last_size = 0  # of the last group
         self._store = store
         self._tell = tell  # called in the writer's thread, with jobs that are done
         self._prepare = prepare  # called there before each group
@@ -85,16 +90,28 @@ class Writer:
             self._tell(group)
 
     def _gather(self) -> list[Any]:
-        """What waits by now, at least one; nothing once all is done and no more will come."""
-        group = []
-        job = self._waiting.get()
+        """What waits by now, at least one; nothing once all is done and no more will come.
+
+        Whoever was answered just now will mostly ask again at once: in a small group it is worth a moment to have
+        them in it, since a commit costs more than a change.
+        """
+        waiting = self._waiting
+        expected = min(self._last_size + waiting.qsize(), _WORTH_WAITING)
+        group: list[Any] = []
+        job = waiting.get()
+        deadline = time.monotonic() + _MOMENT_S
         while job is not None:
             group.append(job)
-            if len(group) == MOST_TOGETHER or self._waiting.empty():
-                return group
-            job = self._waiting.get()
-        if group:
-            self._waiting.put(None)  # nothing follows it, and the next look finds it
+            if len(group) == MOST_TOGETHER:
+                break
+            try:
+                left_s = deadline - time.monotonic() if len(group) < expected else 0.0
+                job = waiting.get(left_s > 0, max(left_s, 0.0))
+            except Empty:
+                break
+        if job is None and group:
+            waiting.put(None)  # nothing follows it, and the next look finds it
+        self._last_size = len(group)
         return group
 
     def _do(self, group: list[Any]) -> None:
