@@ -359,6 +359,7 @@ sys.stdin.readline()
 
 
 @pytest.mark.covers("R11")
+@pytest.mark.long
 def test_a_thousand_who_listen_and_hear_nothing(hub: User) -> None:
     """They cost little memory and next to no time; when something comes each of them hears it."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

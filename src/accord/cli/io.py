@@ -130,7 +130,9 @@ def _write(fd: int, text: str) -> None:
         except BlockingIOError:
             import select
 
-            select.select([], [fd], [])
+            poll = select.poll()
+            poll.register(fd, select.POLLOUT)
+            poll.poll()
 
 
 def _fill_gaps() -> bool:

@@ -204,10 +204,12 @@ def _word(fd: int, deadline: float) -> "dict[str, Any] | None":
     """What the new hub says when it is ready or gives up; None when it says nothing."""
     import select
 
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
     said = b""
     while not said.endswith(b"\n"):
         left_s = deadline - time.monotonic()
-        if left_s <= 0 or not select.select([fd], [], [], left_s)[0]:
+        if left_s <= 0 or not poll.poll(left_s * 1000):
             return None
         piece = os.read(fd, _MOST_BYTES)
         if not piece:

@@ -70,9 +70,13 @@ def all_items(snapshot: Snapshot, collection: str, limit: int = 1000, reverse: b
 
 
 def value_of(store: Ledger, collection: str, id: str) -> bytes | None:
-    with store.snapshot() as snapshot:
-        item = snapshot.get(collection, id)
-    return None if item is None else item.value
+    while True:
+        try:
+            with store.snapshot() as snapshot:
+                item = snapshot.get(collection, id)
+        except Moved:
+            continue  # others write, and an engine may say so
+        return None if item is None else item.value
 
 
 def values_of(store: Ledger, collection: str) -> list[bytes]:
