@@ -101,8 +101,7 @@ class Daemon:
         self._log.info("started", **{**hub.status(), "home": hub.home.path})
         ticking = hub.loop.create_task(self._tick(hub, doors))
         await hub.stopping.wait()
-        ticking.cancel()
-        await self._end(hub, doors)
+        await self._end(hub, doors, ticking)
         return 0
 
     async def _open_doors(self, hub: Hub) -> list[Any]:
@@ -122,21 +121,28 @@ class Daemon:
     async def _tick(self, hub: Hub, doors: list[Any]) -> None:
         while True:
             await asyncio.sleep(TICK_S)
-            now = time.monotonic()
-            for door in doors:
-                door.sweep(now)
-            hub.feeds.look_after()
-            if now - self._beaten_at >= HEARTBEAT_S:
-                self._beaten_at = now
-                hub.feeds.tell_all("hub.alive", {})
+            try:
+                self._look_after(hub, doors, time.monotonic())
+            except Exception as error:
+                hub.failed("tick", error)
 
-    async def _end(self, hub: Hub, doors: list[Any]) -> None:
+    def _look_after(self, hub: Hub, doors: list[Any], now: float) -> None:
+        """What is to be done once a second."""
+        for door in doors:
+            door.sweep(now)
+        hub.feeds.look_after()
+        if now - self._beaten_at >= HEARTBEAT_S:
+            self._beaten_at = now
+            hub.feeds.tell_all("hub.alive", {})
+
+    async def _end(self, hub: Hub, doors: list[Any], ticking: "asyncio.Task[None]") -> None:
         """Accept nothing more, finish what was accepted, tell those who listen, and go."""
         deadline = time.monotonic() + hub.stop_within_s
         self._log.info("stopping", within_s=hub.stop_within_s)
         for door in doors:
             door.stop_accepting()
         in_time = await hub.drain(deadline)
+        ticking.cancel()
         hub.feeds.tell_all("hub.stopping", {})
         for door in doors:
             door.close()

@@ -74,20 +74,13 @@ def _check_depth(text: str) -> None:
     """Refuse deep nesting before the scanner recurses into it. Brackets inside strings do not count."""
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return
+    import re
+
     depth = 0
-    quoted = escaped = False
-    for letter in text:
-        if quoted:
-            quoted = escaped or letter != '"'
-            escaped = letter == "\\" and not escaped
-        elif letter == '"':
-            quoted = True
-        elif letter in "[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise errors.InvalidJson(reason=f"nested deeper than {MAX_DEPTH}")
-        elif letter in "]}":
-            depth -= 1
+    for bracket in re.findall(r"[][{}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > MAX_DEPTH:
+            raise errors.InvalidJson(reason=f"nested deeper than {MAX_DEPTH}")
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

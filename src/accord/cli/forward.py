@@ -63,6 +63,7 @@ class _Command:
     def run(self, argv: list[str]) -> int | None:
         from accord import errors
 
+        self._argv = argv
         try:
             self._connection.send({"jsonrpc": "2.0", "id": 1, "method": "cli.run", "params": self._params(argv)})
             while message := self._connection.receive(SILENCE_S):
@@ -71,9 +72,11 @@ class _Command:
                 elif "result" in message:
                     self._write(message["result"]["write"])
                     return int(message["result"]["exit"])
-                else:
+                elif not self._has_printed:
                     return None  # GO_LOCAL, or it is too busy
-            reason = "it closed the connection"
+                else:
+                    break
+            reason = "it ended early"
         except errors.InvalidJson:
             return None  # a word that is no text
         except OSError as error:
@@ -97,9 +100,18 @@ class _Command:
             "terminal": [io.is_terminal(fd) for fd in range(3)],
             "width": io.width() if io.is_terminal(1) else 80,
             "request": io.request,
-            "operator": "" if io.env.get("ACCORD_AGENT") else _first_line(f"{self._home}/operator/token"),
+            "operator": self._proof(argv),
             "project": self._project(),
         }
+
+    def _proof(self, argv: list[str]) -> str:
+        """That this is the operator, where it is. The token itself is shown to nobody."""
+        token = "" if self._io.env.get("ACCORD_AGENT") else _word_in(f"{self._home}/operator/token")
+        if not token:
+            return ""
+        from accord import proof
+
+        return proof.make(token, "\0".join(argv))
 
     def _project(self) -> list[str]:
         """The project's settings: the hub opens no path that its callers name."""
@@ -131,14 +143,18 @@ class _Command:
             self._write(params["write"])
             return {}
         if method == "cli.token":
-            inside = os.path.dirname(params["path"]).startswith(f"{self._home}/agents")
-            return {"token": _first_line(params["path"]) if inside else ""}
-        if method in ("cli.read_file", "cli.read_input"):
-            from binascii import b2a_base64
+            path = os.path.abspath(params["path"])
+            inside = path.startswith(f"{self._home}/agents/") and path.endswith(".token")
+            return {"token": _word_in(path) if inside else ""}
+        if method == "cli.read_input" and self._names("-"):
+            return _data(self._io.read_input(params["most"]))
+        if method == "cli.read_file" and self._names(params["path"]):
+            return _data(self._io.read_file(params["path"], params["most"]))
+        return {}  # cli.alive, or what the command has not asked for
 
-            read = self._io.read_input if method == "cli.read_input" else self._io.read_file
-            return {"data": b2a_base64(read(**params), newline=False).decode()}
-        return {}  # cli.alive
+    def _names(self, path: str) -> bool:
+        """Whether the command itself names a file: whoever sits at the socket gets no other."""
+        return any(word == path or word.endswith(f"={path}") for word in self._argv)
 
     def _write(self, pieces: "list[tuple[int, str]]") -> None:
         for fd, text in pieces:
@@ -166,7 +182,13 @@ def _look(argv: list[str]) -> tuple[str, str]:
     return verb, home
 
 
-def _first_line(path: str) -> str:
+def _data(data: bytes) -> "dict[str, Any]":
+    from binascii import b2a_base64
+
+    return {"data": b2a_base64(data, newline=False).decode()}
+
+
+def _word_in(path: str) -> str:
     try:
         with open(path, "rb") as file:
             return file.read(200).decode("utf-8", "replace").strip()

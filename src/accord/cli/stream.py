@@ -8,7 +8,7 @@ import os
 import select
 import signal
 
-from accord import errors, jsontext, place
+from accord import errors, jsontext, place, proof
 from accord.client import Connection
 from accord.errors.table import from_json
 from accord.services import hub
@@ -46,7 +46,10 @@ class Stream:
         self._hear_signals()
         try:
             while True:
-                connection = self._connected()
+                try:
+                    connection = self._connected()
+                except ConnectionResetError:
+                    continue  # asked to connect anew, which it does anyway
                 try:
                     self._take_all(connection, take)
                 except OSError:
@@ -145,7 +148,7 @@ def introduce(line: "Line", connection: Connection, identity: str = "") -> None:
     context = line.context
     shown = {"engine": hash_token(engine_of(context.home, context.settings))}
     if context.caller.is_operator():
-        shown["operator"] = context.home.operator_token()
+        shown["operator"] = proof.make(context.home.operator_token(), "session.open")
     elif identity:
         shown |= {"agent": identity, "token": context.caller.token_of(identity)}
     connection.call("session.open", shown, ANSWER_S)

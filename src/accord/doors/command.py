@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from queue import SimpleQueue
 from typing import Any
 
-from accord import __version__, errors, place
+from accord import __version__, errors, place, proof
 from accord.cli.forward import HERE
 from accord.cli.run import GROUPS, VERBS, run
 from accord.cli.words import Words
@@ -91,7 +91,8 @@ class CommandIo:
         self._terminal: list[bool] = params["terminal"]
         self._width: int = params["width"]
         self._project = (params["project"][0], params["project"][1].encode())
-        self._operator = params["operator"]
+        token = connection.hub.home.operator_token()
+        self._operator = not self.agent and proof.holds(params["operator"], token, "\0".join(params["argv"]))
         self._connection = connection
         self._pieces: list[tuple[int, str]] = []
         self._size = 0
@@ -150,7 +151,7 @@ class CommandIo:
     # As the caller of operations.
 
     def is_operator(self) -> bool:
-        return self._is_operator
+        return self._operator
 
     def token_of(self, name: str) -> str:
         hub = self._connection.hub
@@ -158,10 +159,6 @@ class CommandIo:
         if token or self.is_operator():
             return token or hub.tokens.read(name)
         return str(self._ask("cli.token", {"path": hub.tokens.path_of(name)})["token"])
-
-    @property
-    def _is_operator(self) -> bool:
-        return not self.agent and bool(self._operator) and _same(self._operator, self._connection.hub)
 
     def _put(self, fd: int, text: str) -> None:
         self._pieces.append((fd, text.encode("utf-8", "backslashreplace").decode()))
@@ -197,10 +194,3 @@ def _store(hub: Hub, settings: Settings) -> Store:
     if settings["lock_timeout_s"] != hub.store.patience_s:
         raise Elsewhere("it waits for locks as long as it was told, and not as this command was")
     return hub.store
-
-
-def _same(shown: str, hub: Hub) -> bool:
-    from _operator import _compare_digest
-
-    known = hub.home.operator_token()
-    return bool(known) and _compare_digest(shown.encode(), known.encode())

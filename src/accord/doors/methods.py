@@ -46,7 +46,7 @@ class Connection:
         self._enter()
 
     def close(self) -> None:
-        self.session.gone = True
+        self.session.end()
         self._end_feeds()
         self.peer.gone()
 
@@ -100,7 +100,9 @@ class Connection:
         if engine and engine != hash_token(self.hub.engine):
             raise errors.GoLocal(reason="it serves another store")
         shown = {name: _text(call, params, name) for name in ("agent", "token", "operator")}
-        self.session.open(**shown)
+        session = self.session.anew()
+        session.open(**shown)
+        self.session = session
         self._enter()
         call.answer({"agent": self.session.agent, "right": self._reading.right})
 
@@ -128,6 +130,7 @@ class Connection:
         call.answer({})
 
     def _add(self, feed: Feed) -> None:
+        self.feeds = [there for there in self.feeds if not there.ended]
         if len(self.feeds) >= MOST_FEEDS:
             raise errors.TooBusy(most=MOST_FEEDS, what="listeners on one connection")
         self.hub.feeds.add(feed)

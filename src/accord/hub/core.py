@@ -108,22 +108,17 @@ class Hub:
     def call(self, request: Request, waits: bool) -> None:
         """Have an operation done; `request.done` is called when it is."""
         function = operations.find(request.name)
-        self._busy += 1
-        self._idle.clear()
+        if waits and self._waits >= MOST_WAITS:
+            raise errors.TooBusy(most=MOST_WAITS, what="requests that wait")
         if function.changes and not function.beyond:  # type: ignore[attr-defined]
             self.writer.submit(request)
-            return
-        if waits and self._waits >= MOST_WAITS:
-            request.error = errors.TooBusy(most=MOST_WAITS, what="requests that wait")
-            self._answer([request])
-            return
-        self._waits += waits
-        self.pool.submit(self._run, request, waits)
+        else:
+            self.pool.submit(self._run, request, waits)
+            self._waits += waits
+        self._more_busy()
 
     def run_in_thread(self, work: Callable[[], Any], done: Callable[[Any, BaseException | None], None]) -> None:
         """Do something that may block; `done` is called in the loop's thread."""
-        self._busy += 1
-        self._idle.clear()
 
         def run() -> None:
             result, error = None, None
@@ -138,6 +133,7 @@ class Hub:
             done(result, error)
 
         self.pool.submit(run)
+        self._more_busy()
 
     def count(self, what: str, by: int = 1) -> None:
         self.counts[what] = self.counts.get(what, 0) + by
@@ -224,6 +220,10 @@ class Hub:
         frames = traceback.extract_tb(error.__traceback__)
         at = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
         self.log.error("failure", where=where, kind=type(error).__name__, at=at)
+
+    def _more_busy(self) -> None:
+        self._busy += 1
+        self._idle.clear()
 
     def _less_busy(self, by: int) -> None:
         self._busy -= by

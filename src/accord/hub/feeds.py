@@ -191,13 +191,17 @@ class Feeds:
 
     def _look(self) -> None:
         """Follow the store, whoever writes to it, and wake whom it concerns."""
+        is_lost = False  # its place in the log
         while not self._closed:
             try:
+                if is_lost:
+                    self._watch_anew()
+                    is_lost = False
                 change = self._watch.next(10.0)
                 if change is not None:
                     self._hub.loop.call_soon_threadsafe(self._changed, _names(change.keys))
             except errors.HistoryGone:
-                self._watch_anew()
+                is_lost = True
             except Exception as error:
                 if self._closed:
                     return
@@ -216,8 +220,9 @@ class Feeds:
         return self._hub.store.watch(_EVERYTHING, revision)
 
     def _watch_anew(self) -> None:
+        watch = self._watched()
         self._watch.close()
-        self._watch = self._watched()
+        self._watch = watch
         self._hub.loop.call_soon_threadsafe(self._wake_all)
 
     def _wake_all(self) -> None:

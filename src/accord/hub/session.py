@@ -1,14 +1,16 @@
 """One caller, for as long as it is connected, and what it has shown of itself."""
 
-from _operator import _compare_digest
 from typing import TYPE_CHECKING
 
-from accord import errors
+from accord import errors, proof
 from accord.home import Home
 from accord.model import read_identity
 
 if TYPE_CHECKING:
     from accord.home import Tokens
+
+
+SESSION = "session.open"  # what a proof of the operator's token is for
 
 
 class Session:
@@ -18,7 +20,7 @@ class Session:
         self.agent = ""
         self.request = ""
         self.pid = pid  # 0: not known
-        self.gone = False
+        self._life = [True]  # shared by all that this connection ever was
         self.hashes: dict[str, str] = {}  # of tokens as they were when first needed, in all contexts of this caller
         self._home = home
         self._tokens = tokens
@@ -27,15 +29,21 @@ class Session:
 
     def open(self, agent: str = "", token: str = "", operator: str = "") -> None:
         """Show who it is: an agent by its token, or the operator by theirs. The operator may act as anybody."""
-        if operator:
-            known = self._home.operator_token()
-            if not known or not _compare_digest(operator.encode(), known.encode()):
-                raise errors.NotPermitted(operation="session.open", agent="without the operator's token")
+        if operator and not proof.holds(operator, self._home.operator_token(), SESSION):
+            raise errors.NotPermitted(operation="session.open", agent="without the operator's token")
         self.hashes = {}
         self._operator = bool(operator) and not agent
         self.agent = read_identity(agent) if agent else ""
         if token:
             self._shown[self.agent] = token
+
+    @property
+    def gone(self) -> bool:
+        return not self._life[0]
+
+    def end(self) -> None:
+        """Nobody is there any more."""
+        self._life[0] = False
 
     def is_operator(self) -> bool:
         return self._operator
@@ -50,4 +58,11 @@ class Session:
         other = Session(self._home, self._tokens, self.pid)
         other.agent, other.request = self.agent, request
         other._operator, other._shown, other.hashes = self._operator, self._shown, self.hashes
+        other._life = self._life
+        return other
+
+    def anew(self) -> "Session":
+        """The same connection, to show something else; what was asked before stays as it was asked."""
+        other = self.renewed("")
+        other._shown = dict(self._shown)
         return other

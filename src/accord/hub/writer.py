@@ -121,7 +121,7 @@ class Writer:
             return
         try:
             self._do_together(group)
-        except errors.OutcomeUnknown as failure:
+        except (errors.OutcomeUnknown, errors.LockTimeout) as failure:
             _fail(group, failure)
         except Exception as failure:
             if len(group) == 1:

@@ -20,5 +20,7 @@ def doctor(context: "Context") -> "dict[str, Any]":
     """Look whether all is well, and say what to do where it is not."""
     from accord.services.doctor import examine
 
-    checks = examine(context.home, context.tokens, context.settings, context.halt, lambda: context.store)
+    checks = examine(
+        context.home, context.tokens, context.settings, context.halt, lambda: context.store, context.hub.status
+    )
     return {"healthy": all(check["ok"] for check in checks), "checks": checks}

@@ -49,7 +49,7 @@ def send(
     if size > most:
         raise errors.MessageTooLarge(most=most, found=size)
     draft = mail.Draft(
-        id=id or new_message_id(),
+        id=id or _own_id(context, sender),
         body=message,
         at=context.now(),
         to=to or (),
@@ -57,7 +57,7 @@ def send(
         reply_to=reply_to or "",
         conversation=conversation or "",
         type=type or "",
-        is_new=id is None,
+        is_new=id is None and not context.caller.request,
     )
     reached = mail.send(context.store, context.actor(sender), draft, context.settings["inbox_limit"])
     return {
@@ -114,6 +114,15 @@ def search(context: "Context", *, query: "Text", limit: "Count" = 20) -> "dict[s
     cache = f"{context.home.path}/cache"
     found = find(context.store, cache, query, min(limit, 1000), context.progress)
     return {"query": query, "messages": found}
+
+
+def _own_id(context: "Context", sender: str) -> str:
+    """An id for a message that came without: for a request that has a name always the same."""
+    if not context.caller.request:
+        return new_message_id()
+    from _blake2 import blake2b
+
+    return new_message_id(blake2b(f"{sender} {context.caller.request}".encode(), digest_size=16).hexdigest())
 
 
 def _wait(context: "Context", identity: str, limit: int, peek: bool, wait_s: float) -> "dict[str, Any]":

@@ -8,7 +8,7 @@ from typing import Any
 
 from accord import __version__, errors
 from accord.home import Home, Tokens
-from accord.services import agents, discovery, hub
+from accord.services import agents, discovery
 from accord.services.halt import Halt
 from accord.settings import SETTINGS, Settings
 from accord.store.protocols import Store
@@ -17,7 +17,12 @@ LEAST_FREE_MIB = 100
 
 
 def examine(
-    home: Home, tokens: Tokens, settings: Settings, halt: Halt, open_store: Callable[[], Store]
+    home: Home,
+    tokens: Tokens,
+    settings: Settings,
+    halt: Halt,
+    open_store: Callable[[], Store],
+    hub_status: Callable[[], dict[str, Any]],
 ) -> list[dict[str, Any]]:
     """What was looked at, whether it is well, and what was found."""
     checks = {
@@ -29,7 +34,7 @@ def examine(
         "agents": lambda: _agents(open_store(), halt.count()),
         "tokens": lambda: _tokens(open_store(), tokens),
         "halt": lambda: _halt(halt),
-        "hub": lambda: _hub(home.path),
+        "hub": lambda: _hub(hub_status()),
     }
     return [{"check": name, **_look(look)} for name, look in checks.items()]
 
@@ -81,12 +86,11 @@ def _halt(halt: Halt) -> str:
     return "nothing is halted"
 
 
-def _hub(home: str) -> str:
-    found = hub.status(home)
+def _hub(found: dict[str, Any]) -> str:
     if not found["running"]:
         return "none runs, and none is needed until something listens"
     if found["version"] != __version__:
-        raise errors.HubOutdated(path=home)
+        raise errors.HubOutdated(path=found["home"])
     return f"process {found['pid']}, port {found['port']}, http {found['http_port']}"
 
 

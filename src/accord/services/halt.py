@@ -82,13 +82,14 @@ class Halt:
 
     def _write(self, path: str, text: bytes) -> None:
         try:
-            fd = folder.open_private(f"{path}.{os.getpid()}")
+            mine = f"{path}.{os.urandom(4).hex()}"
+            fd = folder.open_private(mine)
             try:
                 os.write(fd, text)
                 os.fsync(fd)
             finally:
                 os.close(fd)
-            os.rename(f"{path}.{os.getpid()}", path)
+            os.rename(mine, path)
         except OSError as error:
             raise folder.refusal(error, path) from None
 

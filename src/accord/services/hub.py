@@ -148,13 +148,15 @@ def check_port(found: "Mapping[str, Any]", port: "int | None") -> None:
 
 def _ask_to_stop(home: str, pid: int, deadline_s: float) -> None:
     """Over its socket, which tells it the deadline; a hub that does not answer gets a signal."""
+    from accord import proof
     from accord.client import Connection
     from accord.home import Home
 
     try:
         connection = Connection(place.socket_path(home), _GRACE_S)
         try:
-            connection.call("session.open", {"operator": Home(home).operator_token()}, _GRACE_S)
+            shown = proof.make(Home(home).operator_token(), "session.open")
+            connection.call("session.open", {"operator": shown}, _GRACE_S)
             connection.call("hub.stop", {"deadline": deadline_s}, _GRACE_S)
         finally:
             connection.close()

@@ -132,15 +132,17 @@ def unread_after(store: "Store", name: str, after: int, limit: int) -> "list[dic
 def hand_over(store: "Store", actor: "Actor", ids: "Sequence[str]", by: str, at: str) -> None:
     """Note that these were handed over, which is not yet that anybody has seen them."""
 
-    def work(tx: "Transaction") -> None:
+    def work(tx: "Transaction", some: "Sequence[str]") -> None:
         if actor.name != HUMAN:
             agents.check_token(tx, actor)
         cursor = cursors.read(tx, actor.name, check=False)
-        for id, number in _places(tx, actor.name, ids).items():
+        for id, number in _places(tx, actor.name, some).items():
             if not cursor.has(number) and tx.get(f"{HANDED}/{actor.name}", id) is None:
                 tx.put(f"{HANDED}/{actor.name}", id, jsontext.dumps({"by": by, "at": at}).encode())
 
-    transact(store, work)
+    for start in range(0, len(ids), MAX_WRITES):
+        some = ids[start : start + MAX_WRITES]
+        transact(store, lambda tx, some=some: work(tx, some))  # type: ignore[misc]
 
 
 def acknowledge(store: "Store", actor: "Actor", ids: "Sequence[str]", at: str) -> None:

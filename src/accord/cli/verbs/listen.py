@@ -88,24 +88,41 @@ def _split(line: "Line", command: str) -> list[str]:
 
 
 def events(line: "Line", words: "dict[str, Any]") -> int:
-    since = words.get("since", "")
     kinds = words.get("kind") or []
     strange = [kind for kind in kinds if kind not in KINDS]
     if strange:
         raise line.words.wrong(f"There is no kind {strange[0][:50]!r}; there are {', '.join(KINDS)}")
-    place = [since]
+    return _Events(line, words.get("since", ""), kinds).run()
 
-    def subscribe(connection: "Connection") -> None:
-        introduce(line, connection)
-        found = connection.call("events.listen", {"since": place[0], "kinds": kinds}, ANSWER_S)
-        place[0] = found["since"]
 
-    def take(connection: "Connection", pushed: "list[dict[str, Any]]") -> None:
+class _Events:
+    def __init__(self, line: "Line", since: str, kinds: list[str]) -> None:
+        self._line = line
+        self._kinds = kinds
+        self._done = since  # the last revision of which all was printed
+        self._now = ""  # the one of which something was ...
+        self._printed = 0  # ... and how many events that are; they come again on a new connection
+        self._skip = 0
+
+    def run(self) -> int:
+        return Stream(self._line, self._subscribe).follow(self._take)
+
+    def _subscribe(self, connection: "Connection") -> None:
+        introduce(self._line, connection)
+        self._skip = self._printed
+        found = connection.call("events.listen", {"since": self._done, "kinds": self._kinds}, ANSWER_S)
+        self._done = self._done or found["since"]
+
+    def _take(self, connection: "Connection", pushed: "list[dict[str, Any]]") -> None:
         for event in [one["params"] for one in pushed if one.get("method") == "events.event"]:
-            line.io.out(as_json(event) if line.json else f"{_sentence(event)}\n")
-            place[0] = event["revision"]
-
-    return Stream(line, subscribe).follow(take)
+            if event["revision"] != self._now:
+                self._done = self._now or self._done
+                self._now, self._printed, self._skip = event["revision"], 0, 0
+            if self._skip:
+                self._skip -= 1
+                continue
+            self._printed += 1
+            self._line.io.out(as_json(event) if self._line.json else f"{_sentence(event)}\n")
 
 
 def _sentence(event: "dict[str, Any]") -> str:

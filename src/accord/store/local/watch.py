@@ -43,14 +43,10 @@ class FileWatch:
         self._ready: list[Change] = []  # newest first
         self._closed = False
         self._in_use = _thread.allocate_lock()
-        self._ear = Ear(bell)
-        try:
-            log = source.changes(since)
-            self._epoch = epoch or log.epoch
-            self._check(log)
-        except BaseException:
-            self._ear.close()
-            raise
+        self._ear: Ear | None = None  # from the first wait on: systems have few of what it needs
+        log = source.changes(since)
+        self._epoch = epoch or log.epoch
+        self._check(log)
 
     def __enter__(self) -> "FileWatch":
         return self
@@ -64,15 +60,19 @@ class FileWatch:
                 return self._next(timeout_s)
             finally:
                 if self._closed:
-                    self._ear.close()
+                    self._stop_hearing()
 
     def close(self) -> None:
         self._closed = True
         if self._in_use.acquire(False):
-            self._ear.close()
+            self._stop_hearing()
             self._in_use.release()
-        else:
+        elif self._ear is not None:
             self._ear.wake()  # the one who waits closes it
+
+    def _stop_hearing(self) -> None:
+        if self._ear is not None:
+            self._ear.close()
 
     def _next(self, timeout_s: float) -> Change | None:
         deadline = time.monotonic() + timeout_s
@@ -87,7 +87,10 @@ class FileWatch:
             left_s = deadline - time.monotonic()
             if left_s <= 0 and not rung:
                 return None
-            rung = left_s > 0 and self._ear.wait(left_s)
+            if self._ear is None and left_s > 0:
+                self._ear = Ear(self._bell)  # and look again: it has heard nothing of what came before
+                continue
+            rung = left_s > 0 and self._ear is not None and self._ear.wait(left_s)
         return None
 
     def _look(self, even_unrung: bool) -> bool:

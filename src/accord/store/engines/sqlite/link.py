@@ -47,6 +47,8 @@ SPREAD_EVERY = 16
 _LARGE_ROWS = 8
 _LARGE_BYTES = 16_384
 _MOST_HELD = 16 << 20  # bytes
+_SMALL = 4096  # bytes of an item that is worth remembering in a batch
+_MOST_KNOWN = 1_000
 
 _META = "select format, epoch, floor, (select max(revision) from changes), (select max(place) from recent) from meta"
 _GET = "select value, revision from items where collection = ? and id = ?"
@@ -143,10 +145,11 @@ class Link:
         if self._wrote:
             self.recent.start_after(-1)
             self._wrote = False
-        if self.holds:
-            self.holds = False
+        if self._held:  # by a commit that was cut short
             self._held.clear()
             self._held_bytes = 0
+        if self.holds:
+            self.holds = False
             self._known.clear()
         if self._db.in_transaction:
             try:
@@ -199,7 +202,7 @@ class Link:
         if row is None:
             return None
         item = Item(id, *row)
-        if self.holds:
+        if self.holds and len(item.value) < _SMALL and len(self._known) < _MOST_KNOWN:
             self._known[collection, id] = item
         return item
 
