@@ -708,3 +708,34 @@ def test_where_the_socket_is(hub: Hub, tmp_path: Path) -> None:
         socket = Path(str(connection.raw.getpeername()))
         assert socket.stat().st_mode & 0o777 == 0o600
         assert socket.parent.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.covers("R6", "T4.4")
+def test_a_message_whose_request_has_a_name_is_sent_once(hub: Hub, operator: Connection) -> None:
+    for number in (1, 2):
+        operator.send(request(number, "mail.send", "once", sender="ann", to=["ben"], message="hello"))
+    operator.send(request(3, "mail.send", "once", sender="ann", to=["ben"], message="other"))
+    found = answers(operator, 3)
+    assert found[1]["result"]["message_id"] == found[2]["result"]["message_id"]
+    assert found[3]["error"]["data"]["error_code"] == "ID_REUSED"
+    assert ask(operator, "mail.check", identity="ben")["message_count"] == 1
+
+
+@pytest.mark.covers("R6")
+def test_what_was_asked_before_a_session_was_opened_stays_as_it_was_asked(hub: Hub, operator: Connection) -> None:
+    for number in range(20):
+        operator.send(request(f"send {number}", "mail.send", sender="ann", to=["ben"], message="hello"))
+        token = (hub.home / "agents" / "ben.token").read_text().strip()
+        operator.send(request(f"open {number}", "session.open", agent="ben", token=token))
+        operator.send(request(f"back {number}", "session.open", operator=hub.operator_token()))
+    found = answers(operator, 60)
+    assert [id for id, answer in found.items() if "error" in answer] == []
+
+
+@pytest.mark.covers("T3.7")
+def test_more_is_handed_over_than_one_commit_holds(operator: Connection) -> None:
+    ids = [send(operator, f"message {n}") for n in range(120)]
+    ask(operator, "mail.hand_over", identity="ben", ids=ids)
+    sent = ask(operator, "mail.sent", sender="ann", limit=200)["messages"]
+    assert {state["state"] for message in sent for state in message["states"]} == {"handed_over"}
+    assert {state["by"] for message in sent for state in message["states"]} == {"push"}

@@ -496,3 +496,41 @@ def test_a_hub_that_talks_nonsense(ann: User) -> None:
             assert (done.code, done.err) == (0, ""), (answer, done)
     path.unlink()
     assert bodies(ann, "ben") == [f"number {n}" for n in range(4)]
+
+
+@pytest.mark.covers("R20")
+def test_whoever_sits_at_the_socket_learns_no_token_and_gets_no_file(ann: User) -> None:
+    """As an agent in a sandbox could, which may write to the home and not see the operator's folder."""
+    ann.json("halt", "--status")
+    ann.json("config")
+    start(ann)
+    token = (ann.home / "operator/token").read_text().strip()
+    ann.json("hub", "stop")
+    secret = ann.home / "secret"
+    secret.write_text("a secret\n")
+    with closing(socket.socket(socket.AF_UNIX)) as fake:
+        fake.bind(str(ann.home / "hub/socket"))
+        fake.listen()
+        fake.settimeout(TIMEOUT_S)
+        with running(ann, "discover") as process:
+            caller = fake.accept()[0]
+            with closing(caller), caller.makefile("rwb") as line:
+                heard = line.readline()
+                for number, asked in enumerate(
+                    [
+                        {"method": "cli.read_file", "params": {"path": str(secret), "most": 100}},
+                        {"method": "cli.read_input", "params": {"most": 100}},
+                        {"method": "cli.token", "params": {"path": str(ann.home / "agents/../operator/token")}},
+                        {"method": "cli.token", "params": {"path": str(ann.home / "agentsx/a.token")}},
+                    ]
+                ):
+                    line.write(json.dumps({"jsonrpc": "2.0", "id": number, **asked}).encode() + b"\n")
+                    line.flush()
+                    heard += line.readline()
+            done = finish(process)
+    assert done.code == 0, "it did it without"
+    assert b'"operator":"proof:' in heard
+    assert token.encode() not in heard
+    assert b"a secret" not in heard
+    assert b'"data"' not in heard
+    assert heard.count(b'"result"') == 4

@@ -614,3 +614,16 @@ def test_a_second_hub_is_refused(hub: User) -> None:
     assert not was_run_here(hub, "check", "ann")
     signal_to(pid, signal.SIGTERM)
     assert platform.wait_for_end(pid, TIMEOUT_S)
+
+
+@pytest.mark.covers("T3.15", "T3.3")
+def test_a_listener_told_to_connect_anew_while_there_is_no_hub(hub: User) -> None:
+    with running(hub, "listen", "ben", "--json") as listener:
+        wait_until(lambda: hub.json("discover")["identities"][2]["listener"], "a listener")
+        kill(status(hub)["pid"])
+        for _ in range(5):
+            listener.send_signal(signal.SIGHUP)
+            time.sleep(0.05)
+        assert listener.poll() is None
+        start(hub)
+        wait_until(lambda: hub.json("discover")["identities"][2]["listener"], "a listener again")
