@@ -627,3 +627,41 @@ def test_a_listener_told_to_connect_anew_while_there_is_no_hub(hub: User) -> Non
         assert listener.poll() is None
         start(hub)
         wait_until(lambda: hub.json("discover")["identities"][2]["listener"], "a listener again")
+
+
+@pytest.mark.covers("T1.1")
+def test_an_agent_listens_for_itself_alone(hub: User) -> None:
+    hub.json("send", "--from", "ann", "--to", "ben", "--message", "for ben alone")
+    for words in (("ben",), ("ben", "--no-ack"), ("human",), ("ben", "--exec", "cat")):
+        done = hub.run("listen", *words, env={"ACCORD_AGENT": "ann"})
+        assert (done.code, done.error) == (77, "NOT_PERMITTED")
+        assert "ann" in done.err
+        assert "for ben alone" not in done.out
+    assert hub.json("check", "ben", "--peek")["message_count"] == 1
+
+
+@pytest.mark.parametrize("program", ["", " ", "./not-there", "/etc/passwd", '"'])
+def test_a_program_that_cannot_be_run_is_refused_at_once(hub: User, program: str) -> None:
+    done = hub.run("listen", "ben", "--exec", program)
+    assert (done.code, done.error) == (2, "USAGE")
+
+
+@pytest.mark.covers("T3.15")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_hub_that_stands_still_keeps_no_listener_from_ending(hub: User, number: int) -> None:
+    pid = status(hub)["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with running(hub, "listen", "ben") as listener:
+            wait_until(lambda: "socket:" in " ".join(files_of(listener.pid)), "a connection")
+            time.sleep(0.2)
+            listener.send_signal(number)
+            assert listener.wait(TIMEOUT_S / 4) == 0
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def files_of(pid: int) -> list[str]:
+    """What a process has open."""
+    folder = Path(f"/proc/{pid}/fd")
+    return [os.readlink(path) for path in folder.iterdir() if path.is_symlink()]

@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,14 +61,19 @@ def test_discover_is_one_moment(here: Python) -> None:
 
     sender = threading.Thread(target=send_on)
     sender.start()
+    found: list[dict[str, Any]] = []
+    deadline = time.monotonic() + 20
     try:
-        found = [here.do("agent.discover") for _ in range(40)]
+        # On a busy machine the sender may not get its turn at once.
+        while len(found) < 40 or found[-1]["revision"] == found[0]["revision"]:
+            assert time.monotonic() < deadline, "nothing was sent meanwhile"
+            found.append(here.do("agent.discover"))
     finally:
         over.set()
         sender.join()
     pending = [{who["identity"]: who["pending"] for who in one["identities"]} for one in found]
     assert all(counts["ben"] == counts["cal"] for counts in pending)
-    assert pending[-1]["ben"] > pending[0]["ben"], "nothing was sent meanwhile"
+    assert pending[-1]["ben"] > pending[0]["ben"]
     # The later the revision, the more there is; the same revision, the same answer.
     revisions = [int(str(one["revision"]).rpartition(".")[2]) for one in found]
     assert revisions == sorted(revisions)

@@ -16,6 +16,8 @@ GLOBALS = """\
 everywhere:
   --home DIR        the home, instead of $ACCORD_HOME or ~/.accord
   --engine URL      the store, instead of $ACCORD_ENGINE or the one in the home
+  --hub-port PORT   refuse a hub with another port; for what starts one, the port it is to have
+  --no-start        start no hub, whatever needs one
   --json            print one JSON object, errors too
   -v, --verbose     show where an error comes from
   -h, --help        show this, or the help of a verb

@@ -36,6 +36,7 @@ class Stream:
         self._subscribe = subscribe  # what to ask for on each new connection
         self._home = line.context.home.path
         self._signals: list[int] = []
+        self._asking = False
         self._woken, self._wake = os.pipe()
         self._connection: Connection | None = None
         self.counts = {"connections": 0, "received": 0}
@@ -47,10 +48,12 @@ class Stream:
         try:
             while True:
                 try:
+                    self._obey()
                     connection = self._connected()
                 except ConnectionResetError:
                     continue  # asked to connect anew, which it does anyway
                 try:
+                    self._ask(connection)
                     self._take_all(connection, take)
                 except OSError:
                     pass  # the hub is gone, and may come back
@@ -60,7 +63,6 @@ class Stream:
             return 0
 
     def _take_all(self, connection: Connection, take: "Callable[[Connection, list[dict[str, Any]]], None]") -> None:
-        self._subscribe(connection)
         while True:
             messages, connection.unheard = connection.unheard, []
             while not messages or connection.has_more:
@@ -72,6 +74,14 @@ class Stream:
                 messages.append(message)
             self.counts["received"] += len(messages)
             take(connection, [message for message in messages if self._concerns(message)])
+
+    def _ask(self, connection: Connection) -> None:
+        """What is to be pushed. A hub that does not answer shall not keep a signal waiting."""
+        self._asking = True
+        try:
+            self._subscribe(connection)
+        finally:
+            self._asking = False
 
     def _concerns(self, message: "dict[str, Any]") -> bool:
         """Whether it is for the verb."""
@@ -98,6 +108,8 @@ class Stream:
                 return connection
             except OSError:
                 # Between none and all of it, so that many do not come back at once.
+                if not pause_s and self.counts["connections"]:
+                    self._line.io.err("accord: the hub is gone; this goes on when it is back (accord hub start)\n")
                 pause_s = min(max(2 * pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
                 select.select([self._woken], [], [], pause_s * (0.5 + os.urandom(1)[0] / 512))
                 self._obey()
@@ -107,6 +119,8 @@ class Stream:
         os.set_blocking(self._wake, False)
 
         def note(number: int, frame: object) -> None:
+            if self._asking and number in (signal.SIGTERM, signal.SIGINT):
+                raise Stop
             self._signals.append(number)
             os.write(self._wake, b".")
 

@@ -88,7 +88,7 @@ def _halt(halt: Halt) -> str:
 
 def _hub(found: dict[str, Any]) -> str:
     if not found["running"]:
-        return "none runs, and none is needed until something listens"
+        return "none runs; what listens waits for one"
     if found["version"] != __version__:
         raise errors.HubOutdated(path=found["home"])
     return f"process {found['pid']}, port {found['port']}, http {found['http_port']}"

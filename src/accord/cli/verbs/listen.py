@@ -1,6 +1,7 @@
 """listen, events."""
 
 import shlex
+import shutil
 import subprocess
 
 from accord import errors, jsontext
@@ -22,14 +23,15 @@ if TYPE_CHECKING:
 
 def listen(line: "Line", words: "dict[str, Any]") -> int:
     identity = read_identity(words["identity"] if "identity" in words else myself(line, "--identity"))
-    return _Listener(line, identity, words.get("exec", ""), bool(words.get("no_ack"))).run()
+    line.context.actor(identity)  # who may not act as somebody may not listen for them either
+    return _Listener(line, identity, _program(line, words), bool(words.get("no_ack"))).run()
 
 
 class _Listener:
-    def __init__(self, line: "Line", identity: str, command: str, no_ack: bool) -> None:
+    def __init__(self, line: "Line", identity: str, command: list[str], no_ack: bool) -> None:
         self._line = line
         self._identity = identity
-        self._command = _split(line, command)
+        self._command = command  # what gets each message; nothing: it is printed
         self._no_ack = no_ack
         self._last = 0  # the number, in the inbox, of the last message that was taken
         self._done: set[str] = set()  # taken, and not known to be acknowledged
@@ -80,11 +82,19 @@ class _Listener:
         return not done.returncode
 
 
-def _split(line: "Line", command: str) -> list[str]:
+def _program(line: "Line", words: "dict[str, Any]") -> list[str]:
+    """The words of --exec; one that is not there is better known now than when the first message comes."""
+    if "exec" not in words:
+        return []
     try:
-        return shlex.split(command)
+        command = shlex.split(words["exec"])
     except ValueError as error:
         raise line.words.wrong(f"--exec cannot be read ({error})") from None
+    if not command:
+        raise line.words.wrong("--exec names no program")
+    if shutil.which(command[0]) is None:
+        raise line.words.wrong(f"--exec names {command[0][:100]!r}, which is no program that can be run")
+    return command
 
 
 def events(line: "Line", words: "dict[str, Any]") -> int:
