@@ -663,5 +663,10 @@ def test_a_hub_that_stands_still_keeps_no_listener_from_ending(hub: User, number
 
 def files_of(pid: int) -> list[str]:
     """What a process has open."""
-    folder = Path(f"/proc/{pid}/fd")
-    return [os.readlink(path) for path in folder.iterdir() if path.is_symlink()]
+    found = []
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            found.append(os.readlink(path))
+        except FileNotFoundError:
+            pass  # closed meanwhile
+    return found
