@@ -476,7 +476,7 @@ def test_only_the_owner_can_reach_what_a_hub_makes(user: User) -> None:
     assert {path: oct(mode) for path, mode in found.items() if mode != (0o700 if path.is_dir() else 0o600)} == {}
 
 
-@pytest.mark.covers("T3.15")
+@pytest.mark.covers("T3.15", "T4.2")
 def test_the_log_is_json_and_holds_neither_messages_nor_tokens(hub: User) -> None:
     secret = "do-not-log-this"
     with closing(operator(hub)) as connection:
