@@ -1,11 +1,11 @@
 """HTTP on this machine, for programs and pages: the port. What is behind it is loaded when the first caller comes."""
 
 import asyncio
-import errno
 import socket
 from typing import TYPE_CHECKING
 
-from accord import errors, platform
+from accord import errors
+from accord.doors.port import refusal
 from accord.hub.core import Hub
 
 if TYPE_CHECKING:
@@ -66,11 +66,7 @@ class Door:
             listening.setblocking(False)
         except OSError as error:
             listening.close()
-            if error.errno != errno.EADDRINUSE:
-                raise errors.HubFailed(reason=f"port {port}: {error.strerror}") from None
-            pid = platform.holder_of_port(port)
-            holder = f"process {pid}" if pid else "another program"
-            raise errors.PortInUse(port=port, holder=holder, blocking_pid=pid or None) from None
+            raise refusal(port, error.errno, error.strerror) from None
         return listening
 
     def _first_came(self) -> None:

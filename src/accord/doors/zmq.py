@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 import zmq
 
-from accord import errors, platform
+from accord import errors
 from accord.doors.methods import Connection
+from accord.doors.port import refusal
 from accord.doors.rpc import MOST_BYTES, Call, Peer
 from accord.hub.core import Hub
 from accord.services.keys import Keys
@@ -126,11 +127,7 @@ class Door:
         try:
             self._router.bind(f"tcp://127.0.0.1:{port}")
         except zmq.ZMQError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise errors.HubFailed(reason=f"port {port} cannot be had ({error.strerror})") from None
-            pid = platform.holder_of_port(port)
-            holder = f"process {pid}" if pid else "another program"
-            raise errors.PortInUse(port=port, holder=holder, blocking_pid=pid or None) from None
+            raise refusal(port, error.errno, error.strerror) from None
         return port
 
     def _judge(self, frames: list[zmq.Frame]) -> None:

@@ -6,6 +6,7 @@ from its place on and hands that over; one that cannot keep up stays behind, and
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ PAGE = 100
 _EVERYTHING = ("",)
 
 
-class Feed:
+class Feed(ABC):
     """Somebody who listens."""
 
     method: str  # by which it is told
@@ -40,11 +41,11 @@ class Feed:
         self.waiting_for = ""  # the code of the error that holds it up
         self.since = time.time()
 
+    @abstractmethod
     def read(self) -> list[dict[str, Any]]:
         """What comes next, a page at most; in a thread."""
-        raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  # most have nothing to close
         """Nobody listens any more."""
 
     def push(self, method: str, params: dict[str, Any]) -> None:
@@ -206,7 +207,7 @@ class Feeds:
                 if self._closed:
                     return
                 self._hub.failed("watch", error)
-                time.sleep(1.0)
+                time.sleep(1.0)  # a disk that fails is not to be asked without end; until then listeners hear less
 
     def _start_watching(self) -> None:
         """From the first listener on; before, it would only cost time."""
