@@ -19,6 +19,14 @@ TYPES = {
     "Flag": "bool",
     "Text": "str",
     "Path": "str",
+    "Name": "str",
+    "Label": "str",
+    "Labels": "str | list[str]",
+    "Globs": "str | list[str]",
+    "Priority": "str",
+    "Revision": "int",
+    "Fence": "str",
+    "Steps": "list[dict[str, Any]]",
 }
 
 HEAD = '''"""Every operation as a method. Made by `make reference`; a test compares."""

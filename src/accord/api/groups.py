@@ -101,6 +101,58 @@ class Channel:
         return self._call("channel.list", {})
 
 
+class Doc:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def read(self, *, name: str, revision: int | None = None) -> dict[str, Any]:
+        """Read a document, or an earlier version of it."""
+        return self._call("doc.read", {"name": name, "revision": revision})
+
+    def write(
+        self, *, name: str, text: str, base: int | None = None, ttl: float = 0, fence: str | None = None
+    ) -> dict[str, Any]:
+        """Write a document; with a base, only if it is still at that revision."""
+        return self._call("doc.write", {"name": name, "text": text, "base": base, "ttl": ttl, "fence": fence})
+
+    def rm(self, *, name: str, base: int | None = None, fence: str | None = None) -> dict[str, Any]:
+        """Remove a document; it can be restored as long as its versions are kept."""
+        return self._call("doc.rm", {"name": name, "base": base, "fence": fence})
+
+    def restore(self, *, name: str, revision: int | None = None, fence: str | None = None) -> dict[str, Any]:
+        """Write an earlier version again: the one before this, or the one named."""
+        return self._call("doc.restore", {"name": name, "revision": revision, "fence": fence})
+
+    def history(self, *, name: str) -> dict[str, Any]:
+        """Show the versions of a document that are kept, the newest first."""
+        return self._call("doc.history", {"name": name})
+
+    def list(self, *, prefix: str = "") -> dict[str, Any]:
+        """Show the documents, or those whose names start so."""
+        return self._call("doc.list", {"prefix": prefix})
+
+
+class Lock:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def acquire(self, *, name: str, owner: str, ttl: float = 60, wait: float = 30) -> dict[str, Any]:
+        """Acquire a lock, in the order in which all who want it came; it ends by itself after a time."""
+        return self._call("lock.acquire", {"name": name, "owner": owner, "ttl": ttl, "wait": wait})
+
+    def renew(self, *, name: str, owner: str, token: int, ttl: float = 60) -> dict[str, Any]:
+        """Have a lock last longer, from now on."""
+        return self._call("lock.renew", {"name": name, "owner": owner, "token": token, "ttl": ttl})
+
+    def release(self, *, name: str, owner: str, token: int) -> dict[str, Any]:
+        """Give a lock back; only its owner can."""
+        return self._call("lock.release", {"name": name, "owner": owner, "token": token})
+
+    def list(self) -> dict[str, Any]:
+        """Show the locks that are held, and who waits for them."""
+        return self._call("lock.list", {})
+
+
 class Halt:
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -188,6 +240,8 @@ class Groups:
         self.agent = Agent(call)
         self.mail = Mail(call)
         self.channel = Channel(call)
+        self.doc = Doc(call)
+        self.lock = Lock(call)
         self.halt = Halt(call)
         self.config = Config(call)
         self.home = Home(call)
@@ -288,6 +342,58 @@ class AsyncChannel:
         return await self._call("channel.list", {})
 
 
+class AsyncDoc:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def read(self, *, name: str, revision: int | None = None) -> dict[str, Any]:
+        """Read a document, or an earlier version of it."""
+        return await self._call("doc.read", {"name": name, "revision": revision})
+
+    async def write(
+        self, *, name: str, text: str, base: int | None = None, ttl: float = 0, fence: str | None = None
+    ) -> dict[str, Any]:
+        """Write a document; with a base, only if it is still at that revision."""
+        return await self._call("doc.write", {"name": name, "text": text, "base": base, "ttl": ttl, "fence": fence})
+
+    async def rm(self, *, name: str, base: int | None = None, fence: str | None = None) -> dict[str, Any]:
+        """Remove a document; it can be restored as long as its versions are kept."""
+        return await self._call("doc.rm", {"name": name, "base": base, "fence": fence})
+
+    async def restore(self, *, name: str, revision: int | None = None, fence: str | None = None) -> dict[str, Any]:
+        """Write an earlier version again: the one before this, or the one named."""
+        return await self._call("doc.restore", {"name": name, "revision": revision, "fence": fence})
+
+    async def history(self, *, name: str) -> dict[str, Any]:
+        """Show the versions of a document that are kept, the newest first."""
+        return await self._call("doc.history", {"name": name})
+
+    async def list(self, *, prefix: str = "") -> dict[str, Any]:
+        """Show the documents, or those whose names start so."""
+        return await self._call("doc.list", {"prefix": prefix})
+
+
+class AsyncLock:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def acquire(self, *, name: str, owner: str, ttl: float = 60, wait: float = 30) -> dict[str, Any]:
+        """Acquire a lock, in the order in which all who want it came; it ends by itself after a time."""
+        return await self._call("lock.acquire", {"name": name, "owner": owner, "ttl": ttl, "wait": wait})
+
+    async def renew(self, *, name: str, owner: str, token: int, ttl: float = 60) -> dict[str, Any]:
+        """Have a lock last longer, from now on."""
+        return await self._call("lock.renew", {"name": name, "owner": owner, "token": token, "ttl": ttl})
+
+    async def release(self, *, name: str, owner: str, token: int) -> dict[str, Any]:
+        """Give a lock back; only its owner can."""
+        return await self._call("lock.release", {"name": name, "owner": owner, "token": token})
+
+    async def list(self) -> dict[str, Any]:
+        """Show the locks that are held, and who waits for them."""
+        return await self._call("lock.list", {})
+
+
 class AsyncHalt:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
@@ -375,6 +481,8 @@ class AsyncGroups:
         self.agent = AsyncAgent(call)
         self.mail = AsyncMail(call)
         self.channel = AsyncChannel(call)
+        self.doc = AsyncDoc(call)
+        self.lock = AsyncLock(call)
         self.halt = AsyncHalt(call)
         self.config = AsyncConfig(call)
         self.home = AsyncHome(call)

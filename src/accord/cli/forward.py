@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SILENCE_S = 2.0  # a hub says once a second that it is still at it
 
-# Verbs that need their own process, or look at the hub from outside.
+# Verbs, and groups of them, that need their own process, or look at the hub from outside.
 HERE = ("completion", "demo", "doctor", "events", "hub", "listen", "trust")
 _WITH_VALUE = ("--home", "--engine", "--hub-port")
 _VARIABLES = ("HOME", "NO_COLOR", "TERM")
@@ -25,10 +25,10 @@ _VARIABLES = ("HOME", "NO_COLOR", "TERM")
 
 def reach(argv: list[str], io: "LocalIo") -> "Connection | None":
     """The hub, if there is one and this may be a command for it."""
-    verb, named = _look(argv)
+    words, named = _look(argv)
     home = place.home_path(named, io.cwd, io.env)
     path = place.socket_path(os.path.abspath(home)) if io.cwd and os.path.isabs(home) else ""
-    if not verb or verb in HERE or not io.can_print or not path or not os.path.exists(path):
+    if not words or is_here(words) or not io.can_print or not path or not os.path.exists(path):
         return None
     from accord.client import Connection
 
@@ -36,6 +36,11 @@ def reach(argv: list[str], io: "LocalIo") -> "Connection | None":
         return Connection(path, SILENCE_S)
     except OSError:
         return None
+
+
+def is_here(words: list[str]) -> bool:
+    """Whether a command that starts with these words is one for its own process."""
+    return words[0] in HERE or " ".join(words[:2]) in HERE
 
 
 def run(connection: "Connection", argv: list[str], io: "LocalIo") -> int | None:
@@ -165,9 +170,13 @@ class _Command:
                 self._io.err(text)
 
 
-def _look(argv: list[str]) -> tuple[str, str]:
-    """The verb, and the home that is named. The hub looks again; a wrong guess costs a question, and nothing else."""
-    verb = home = ""
+def _look(argv: list[str]) -> tuple[list[str], str]:
+    """The words that are no options, the verb first, and the home that is named.
+
+    The hub looks again; a wrong guess costs a question, and nothing else.
+    """
+    plain: list[str] = []
+    home = ""
     words = iter(argv)
     for word in words:
         if word == "--":
@@ -177,9 +186,9 @@ def _look(argv: list[str]) -> tuple[str, str]:
             home = value if word == "--home" else home
         elif word.startswith("--home="):
             home = word[7:]
-        elif not word.startswith("-") and not verb:
-            verb = word
-    return verb, home
+        elif word and not word.startswith("-"):
+            plain.append(word)
+    return plain, home
 
 
 def _data(data: bytes) -> "dict[str, Any]":

@@ -17,7 +17,7 @@ GLOBALS = {
 }  # fmt: skip
 SHORT = {"-v": "--verbose", "-h": "--help", "-f": "--follow"}
 
-LISTS = ("Recipients", "Identities", "MessageIds", "Words")  # kinds that may be given several times
+LISTS = ("Recipients", "Identities", "MessageIds", "Labels", "Globs", "Words")  # kinds that may be given several times
 DASH = "Dash"  # the word `-`, for standard input
 FLAG = "Flag"
 

@@ -7,7 +7,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from accord import __version__, errors, place, proof
-from accord.cli.forward import HERE
+from accord.cli.forward import is_here
 from accord.cli.run import GROUPS, VERBS, run
 from accord.cli.words import Words
 from accord.doors.methods import Connection
@@ -38,7 +38,7 @@ def start(connection: Connection, call: Call, params: dict[str, Any]) -> None:
     if params.get("version") != __version__:
         raise errors.GoLocal(reason=f"the hub is accord {__version__}")
     _check(params)
-    if _verb(params["argv"]) in HERE:
+    if is_here(_verb(params["argv"])):
         raise errors.GoLocal(reason="this needs its own process")
     hub = connection.hub
     if hub.commands >= MOST_COMMANDS:
@@ -70,14 +70,14 @@ def _check(params: dict[str, Any]) -> None:
         raise errors.Usage(reason=f"no command has such {', '.join(wrong) or 'lists'}", see="cli.run")
 
 
-def _verb(argv: list[str]) -> str:
+def _verb(argv: list[str]) -> list[str]:
     """The verb, read as it will be when it is run."""
     words = Words(argv)
     try:
         words.take_verb(VERBS, GROUPS)
     except errors.Usage:
         pass  # which the command will say itself
-    return words.verb.partition(" ")[0]
+    return words.verb.split(" ")
 
 
 class CommandIo:
@@ -88,6 +88,7 @@ class CommandIo:
         self.cwd: str = params["cwd"]
         self.agent = self.env.get("ACCORD_AGENT", "").lower()
         self.request: str = params["request"]
+        self.uid = connection.session.uid
         self._terminal: list[bool] = params["terminal"]
         self._width: int = params["width"]
         self._project = (params["project"][0], params["project"][1].encode())

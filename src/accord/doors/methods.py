@@ -76,7 +76,7 @@ class Connection:
         params = _named(call, tuple(operations.parameters(function)))
         wait_s = _wait_s(params) if "wait" in operations.parameters(function) else 0.0
         call.deadline = time.monotonic() + REQUEST_S + wait_s
-        context = self._context(function.changes and not function.beyond, call.request)
+        context = self._context(function.changes and not function.beyond and not wait_s, call.request)
         reads = not function.changes and not wait_s
         self.reading += reads
         self.hub.call(Request(context, call.method, params, call, self._have_read if reads else _answer), wait_s > 0)

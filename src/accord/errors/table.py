@@ -61,7 +61,28 @@
     ├── KeyNotFound          a key of the ZeroMQ door that nobody made
     ├── KeyExists            a key of that name was made before
     ├── NotAuthenticated     a request by HTTP without a token
-    └── AccessDenied         one with a wrong token, or sent for a foreign page
+    ├── AccessDenied         one with a wrong token, or sent for a foreign page
+    ├── TooLarge             a document or an entry that holds more than it may
+    ├── Conflict             a document moved on since the revision that a write is based on
+    ├── DocumentNotFound     no such document
+    ├── RevisionNotFound     a version that never was, or is no longer kept
+    ├── LockHeld             another holds the lock, and did not give it back in time
+    ├── LockLost             it is not held, or no longer, by whoever renews or releases it
+    ├── Fenced               a change in the name of a lock that another holds by now
+    ├── Reserved             another works on these files
+    ├── ReservationNotFound  no such reservation
+    ├── Empty                nothing to take
+    ├── QueueFull            a queue that takes no more
+    ├── StaleReceipt         what was taken with it is done, or another's by now
+    ├── TaskNotFound         no such task
+    ├── TaskExists           a task of that id is there
+    ├── AlreadyClaimed       another works on the task
+    ├── NotClaimed           a change of a task by somebody who does not hold it
+    ├── NotReady             a task that waits for others, is blocked, or is done
+    ├── DependencyCycle      tasks that would wait for each other
+    ├── AuditBroken          the audit's entries are not those that the chain was made of
+    ├── KeyNeeded            the store is encrypted
+    └── WrongKey             with another key than the one given
 
 Each class is one row of the error table: `code` is what programs compare, `rpc` the JSON-RPC number, `exit`
 the exit code of the command line, `http` the HTTP status, `text` what people read.
@@ -408,6 +429,120 @@ class NotAuthenticated(AccordError):
 class AccessDenied(AccordError):
     code, rpc, exit, http = "ACCESS_DENIED", -32066, 77, 403
     text = "Refused: {reason}. Ask from a program on this machine, with the right token."
+
+
+class TooLarge(AccordError):
+    code, rpc, exit, http = "TOO_LARGE", -32067, 65, 413
+    text = "{what} holds at most {most} bytes, and this one has {found}. Nothing was changed. Split it."
+
+
+class Conflict(AccordError):
+    code, rpc, exit, http = "CONFLICT", -32068, 4, 409
+    text = (
+        "{name} is at revision {revision} by now, and this was based on {base}. Nothing was changed. "
+        "Read it again, put both together, and write with the new base; `accord doc edit` does that."
+    )
+
+
+class DocumentNotFound(AccordError):
+    code, rpc, exit, http = "DOCUMENT_NOT_FOUND", -32069, 66, 404
+    text = "There is no document {name}{near}. List them with: accord doc list"
+
+
+class RevisionNotFound(AccordError):
+    code, rpc, exit, http = "REVISION_NOT_FOUND", -32070, 66, 404
+    text = "{name} has no revision {revision}, or it is no longer kept. List them with: accord doc history {name}"
+
+
+class LockHeld(AccordError):
+    code, rpc, exit, http = "LOCK_HELD", -32071, 75, 409
+    text = (
+        "{name} is held by {owner} for another {left_s} s, with {ahead} waiting before this; "
+        "{waited_s} s were waited. Try again later, or wait longer."
+    )
+
+
+class LockLost(AccordError):
+    code, rpc, exit, http = "LOCK_LOST", -32072, 75, 409
+    text = "{owner} does not hold {name} with the number {token}: {reason}. Acquire it again."
+
+
+class Fenced(AccordError):
+    code, rpc, exit, http = "FENCED", -32073, 75, 409
+    text = "The number {token} of {name} no longer counts: {reason}. Nothing was changed. Acquire the lock again."
+
+
+class Reserved(AccordError):
+    code, rpc, exit, http = "RESERVED", -32074, 75, 409
+    text = "Reserved by others: {held}. Nothing was changed. Ask them, or work elsewhere until it is released."
+
+
+class ReservationNotFound(AccordError):
+    code, rpc, exit, http = "RESERVATION_NOT_FOUND", -32075, 66, 404
+    text = "{owner} has no such reservation: {what}. List them with: accord reserve list"
+
+
+class Empty(AccordError):
+    code, rpc, exit, http = "EMPTY", -32076, 3, 404
+    text = "{what} has nothing to take{waited}. Try again later."
+
+
+class QueueFull(AccordError):
+    code, rpc, exit, http = "QUEUE_FULL", -32077, 75, 507
+    text = "{queue} has {found} entries, and {most} are the limit. Nothing was pushed. Try again later."
+
+
+class StaleReceipt(AccordError):
+    code, rpc, exit, http = "STALE_RECEIPT", -32078, 66, 409
+    text = (
+        "The receipt {receipt} no longer counts: the entry was done, or came back when its time was over. "
+        "Take it again with: accord queue pop {queue}"
+    )
+
+
+class TaskNotFound(AccordError):
+    code, rpc, exit, http = "TASK_NOT_FOUND", -32079, 66, 404
+    text = "There is no task {id}. List them with: accord task list"
+
+
+class TaskExists(AccordError):
+    code, rpc, exit, http = "TASK_EXISTS", -32080, 73, 409
+    text = "There is a task {id} already. Choose another id, or leave it out."
+
+
+class AlreadyClaimed(AccordError):
+    code, rpc, exit, http = "ALREADY_CLAIMED", -32081, 75, 409
+    text = "{holder} works on {id} for at least another {left_s} s. Take another with: accord task next"
+
+
+class NotClaimed(AccordError):
+    code, rpc, exit, http = "NOT_CLAIMED", -32082, 75, 409
+    text = "{agent} does not hold {id}: {reason}. Nothing was changed. Claim it with: accord task claim {id}"
+
+
+class NotReady(AccordError):
+    code, rpc, exit, http = "NOT_READY", -32083, 75, 409
+    text = "{id} cannot be taken: {reason}. Take another with: accord task next"
+
+
+class DependencyCycle(AccordError):
+    code, rpc, exit, http = "DEPENDENCY_CYCLE", -32084, 65, 409
+    text = "These tasks would wait for each other: {cycle}. Nothing was changed. Leave one of them out."
+
+
+class AuditBroken(AccordError):
+    code, rpc, exit, http = "AUDIT_BROKEN", -32085, 1, 500
+    text = "The audit is not what it was: {reason}. Find out who could write to the store or to {path}."
+
+
+class KeyNeeded(AccordError):
+    code, rpc, exit, http = "KEY_NEEDED", -32086, 78, 500
+    text = "{path} is encrypted with the key {key}. Give it in a file (encryption_key_file) or $ACCORD_ENCRYPTION_KEY."
+
+
+class WrongKey(AccordError):
+    code, rpc, exit, http = "WRONG_KEY", -32087, 78, 500
+    text = "{path} cannot be read with this key: {reason}. Give the right one."
 
 
 def from_json(found: dict[str, object]) -> AccordError:

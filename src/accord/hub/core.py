@@ -110,7 +110,7 @@ class Hub:
         function = operations.find(request.name)
         if waits and self._waits >= MOST_WAITS:
             raise errors.TooBusy(most=MOST_WAITS, what="requests that wait")
-        if function.changes and not function.beyond:  # type: ignore[attr-defined]
+        if function.changes and not function.beyond and not waits:  # type: ignore[attr-defined]
             self.writer.submit(request)
         else:
             self.pool.submit(self._run, request, waits)

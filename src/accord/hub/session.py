@@ -1,5 +1,6 @@
 """One caller, for as long as it is connected, and what it has shown of itself."""
 
+import os
 from typing import TYPE_CHECKING
 
 from accord import errors, proof
@@ -19,6 +20,7 @@ class Session:
     def __init__(self, home: Home, tokens: "Tokens", pid: int = 0) -> None:
         self.agent = ""
         self.request = ""
+        self.uid = os.geteuid()  # no other user gets in
         self.pid = pid  # 0: not known
         self._life = [True]  # shared by all that this connection ever was
         self.hashes: dict[str, str] = {}  # of tokens as they were when first needed, in all contexts of this caller

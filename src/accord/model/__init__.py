@@ -12,9 +12,13 @@ RESERVED = frozenset(("hub", ALL, "broadcast", HUMAN))
 # What a message is for, in a conversation between agents; the order of a usual one.
 MESSAGE_TYPES = ("request", "progress", "query", "pushback", "complete", "release", "escalate")
 
+PRIORITIES = ("high", "normal", "low")
+
 MAX_MESSAGE_BYTES = 1_048_576  # of a body; what fits into a commit with all that goes with it
 
-_LONGEST = 64  # of a name or an id
+_LONGEST = 64  # of an identity or an id
+_LONGEST_LABEL = 128
+LONGEST_NAME = 200  # of a document, a lock or a queue
 
 # Bytes for ids, fetched many at once: each call of the system costs as much as the rest of an id. A child that was
 # forked must not give out what its parent will.
@@ -25,6 +29,7 @@ os.register_at_fork(after_in_child=_randoms.clear)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _NAME_ALPHABET = _LETTERS + "0123456789-"
 _ID_ALPHABET = _NAME_ALPHABET + "_"
+_LABEL_ALPHABET = _ID_ALPHABET + _LETTERS.upper() + "."
 
 
 def read_identity(text: str) -> str:
@@ -52,6 +57,27 @@ def read_message_id(text: str) -> str:
     if not text.isascii() or not 0 < len(id) <= _LONGEST or id.strip(_ID_ALPHABET):
         raise errors.InvalidId(id=text[:100])
     return id
+
+
+def read_label(text: str) -> str:
+    """Who or what somebody is called by those who need not be registered."""
+    if not 0 < len(text) <= _LONGEST_LABEL or not text.isascii() or text.strip(_LABEL_ALPHABET):
+        raise ValueError(f"is not 1 to {_LONGEST_LABEL} letters, digits, - _ and .")
+    return text
+
+
+def read_name(text: str) -> str:
+    """What a document, a lock or a queue is called: parts between slashes, as in a path."""
+    reason = ""
+    if not 0 < len(text) <= LONGEST_NAME:
+        reason = f"it must have 1 to {LONGEST_NAME} characters"
+    elif not text.isprintable():
+        reason = "it holds what cannot be printed"
+    elif not {"", ".", ".."}.isdisjoint(text.split("/")):
+        reason = "no part between slashes may be empty, . or .."
+    if reason:
+        raise errors.InvalidName(length=len(text), reason=reason)
+    return text
 
 
 def read_body(text: str) -> str:

@@ -26,6 +26,8 @@ NAMES = {
     "agent": ("register", "unregister", "discover"),
     "mail": ("send", "check", "ack", "hand_over", "sent", "thread", "search"),
     "channel": ("join", "leave", "list"),
+    "doc": ("read", "write", "rm", "restore", "history", "list"),
+    "lock": ("acquire", "renew", "release", "list"),
     "halt": ("set", "lift", "engage", "status"),
     "config": ("show", "trust"),
     "home": ("init", "doctor"),
@@ -101,7 +103,7 @@ def call(context: "Context", name: str, params: "Mapping[str, object]") -> "dict
     given = read(name, function, params)
     if function.halts and not given.get(function.unless):  # type: ignore[attr-defined]
         context.halt.check()
-    return function(context, **given)
+    return function(context.during(name, given), **given)
 
 
 def read(name: str, function: "Callable[..., Any]", params: "Mapping[str, object]") -> dict[str, object]:

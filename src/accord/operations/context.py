@@ -3,11 +3,12 @@
 import os
 import time
 
-from accord import errors, place
+from accord import errors, jsontext, place
 from accord.home import Home
 from accord.model import HUMAN, timestamp
-from accord.operations import AGENT, OPERATOR
-from accord.services.agents import Actor, check_may_act, check_token, hash_token
+from accord.operations import AGENT, OPERATOR, find
+from accord.services.agents import Actor, check_engaged, check_may_act, check_token, hash_token
+from accord.services.audited import Audited
 from accord.services.halt import Halt
 from accord.settings import Settings
 from accord.store.open import open_store
@@ -16,10 +17,13 @@ from accord.store.transaction import transact
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, Protocol
+    from typing import Any, Protocol, TypeVar
 
     from accord.home import Tokens
     from accord.store.protocols import Store
+    from accord.store.transaction import Transaction
+
+    T = TypeVar("T")
 
     class Hub(Protocol):
         """What operations ask of a hub."""
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
         agent: str  # "": a person, or a program of theirs
         request: str  # their own name for this call, so that asking again does nothing twice; "": none
+        uid: int  # the user they run as
 
         def is_operator(self) -> bool: ...
 
@@ -49,6 +54,7 @@ class Owner:
     def __init__(self, home: Home, settings: Settings, env: "Mapping[str, str]", request: str = "") -> None:
         self.agent = env.get("ACCORD_AGENT", "").lower()
         self.request = request
+        self.uid = os.geteuid()
         self._home = home
         self._settings = settings
         self._token = env.get("ACCORD_TOKEN", "")
@@ -77,10 +83,12 @@ class Context:
         self.halt = halt
         self.settings = settings
         self.caller = caller
+        self.operation = ""  # that is being done
+        self.given: Mapping[str, object] = {}  # its parameters
         self._open = open
         self.hashes: dict[str, str] = {}  # of tokens as they were when first needed: who is taken over shall notice
-        self._store: Store | None = None
-        self._closed = False
+        self._opened: list[Store] = []  # one, once it was needed; shared by all operations of this caller
+        self._closed: list[bool] = []  # with something in it, once it is
         self.progress: Callable[[int, int], None] = _unseen  # called in long work, with how much of how much is done
         self.is_gone: Callable[[], bool] = _never  # whether nobody waits for the answer any more
         self._hub: Hub | None = None
@@ -90,16 +98,30 @@ class Context:
         return self.caller.agent
 
     @property
+    def who(self) -> str:
+        """What the audit calls the caller."""
+        return self.agent or f"uid:{self.caller.uid}"
+
+    @property
     def right(self) -> str:
         return OPERATOR if self.caller.is_operator() else AGENT
 
+    def during(self, operation: str, given: "Mapping[str, object]") -> "Context":
+        """The same, for one operation."""
+        other = Context.__new__(Context)
+        other.__dict__.update(self.__dict__)
+        other.operation = operation
+        other.given = given
+        return other
+
     @property
     def store(self) -> "Store":
-        if self._store is None:
+        if not self._opened:
             if self._closed:
                 raise errors.StoreClosed(path=self.home.path)
-            self._store = self._open()
-        return self._store
+            self._opened.append(self._open())
+        store = self._opened[0]
+        return Audited(store, self.who, self.operation) if self.operation else store
 
     @property
     def hub(self) -> "Hub":
@@ -126,10 +148,26 @@ class Context:
         return tokens_of(self.home, self.settings)
 
     def close(self) -> None:
-        self._closed = True
-        if self._store is not None:
-            self._store.close()
-            self._store = None
+        self._closed.append(True)
+        while self._opened:
+            self._opened.pop().close()
+
+    def change(self, work: "Callable[[Transaction], T]") -> "T":
+        """Have the operation's change made, once for each request; an agent that waits to be engaged starts nothing."""
+        halts = self.halt.count() if self.agent and find(self.operation).halts else 0  # type: ignore[attr-defined]
+
+        def checked(tx: "Transaction") -> "T":
+            if halts:
+                check_engaged(tx, self.agent, halts)
+            return work(tx)
+
+        return transact(self.store, checked, self.key(self.operation), jsontext.dumps(self.given).encode())
+
+    def check_halt(self) -> None:
+        """For what goes on for a while: a HALT that came meanwhile stops it."""
+        function: Any = find(self.operation)
+        if function.halts and not self.given.get(function.unless):
+            self.halt.check()
 
     def key(self, what: str) -> str | None:
         """A name of one change that this call makes, by which it is made once; None where the caller gave none."""

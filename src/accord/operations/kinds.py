@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     Text = str
     Path = str
     Port = int
+    Name = str
+    Label = str
+    Labels = list[str]
+    Globs = list[str]
+    Priority = str
+    Revision = int
+    Fence = tuple[str, int]
+    Steps = list[dict[str, Any]]
 
 _MOST = 1_000_000_000
 
@@ -137,6 +145,48 @@ def _message_id(value: object) -> str:
     return model.read_message_id(_text(value))
 
 
+def _name(value: object) -> str:
+    return model.read_name(_text(value))
+
+
+def _label(value: object) -> str:
+    return model.read_label(_text(value))
+
+
+def _labels(value: object) -> list[str]:
+    """Several may stand in one word, with commas between them."""
+    return [model.read_label(word) for one in _list(value) for word in _text(one).split(",")]
+
+
+def _globs(value: object) -> list[str]:
+    return [_path(one) for one in _list(value)]
+
+
+def _priority(value: object) -> str:
+    text = _text(value).lower()
+    if text not in model.PRIORITIES:
+        raise ValueError(f"is not one of {', '.join(model.PRIORITIES)}")
+    return text
+
+
+def _revision(value: object) -> int:
+    return 0 if value in (0, "0") and not isinstance(value, bool) else _count(value)
+
+
+def _fence(value: object) -> tuple[str, int]:
+    """A lock and the number it was granted with."""
+    name, colon, number = _text(value).rpartition(":")
+    if not colon:
+        raise ValueError("is not LOCK:NUMBER")
+    return model.read_name(name), _count(number)
+
+
+def _steps(value: object) -> "list[object]":
+    if not isinstance(value, list) or not value or not all(isinstance(step, dict) for step in value):
+        raise ValueError("is not a list of objects with something in it")
+    return value
+
+
 # Each gives the value, or an error: an AccordError, or a ValueError that says what it is not.
 READERS: "dict[str, Callable[[Any], object]]" = {
     "Identity": _identity,
@@ -155,4 +205,12 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "Text": _text,
     "Path": _path,
     "Port": _port,
+    "Name": _name,
+    "Label": _label,
+    "Labels": _labels,
+    "Globs": _globs,
+    "Priority": _priority,
+    "Revision": _revision,
+    "Fence": _fence,
+    "Steps": _steps,
 }

@@ -1,7 +1,5 @@
 """Messages between agents and their people."""
 
-import time
-
 from accord import errors
 from accord.model import new_message_id
 from accord.operations import operation
@@ -73,9 +71,10 @@ def check(
 ) -> "dict[str, Any]":
     """Read the oldest unread messages; they stay unread until they are acknowledged."""
     context.check_reader(identity, peek)
-    found = mail.unread(context.store, identity, min(limit, 1000))
+    limit = min(limit, 1000)
+    found = mail.unread(context.store, identity, limit)
     if wait and not found["messages"]:
-        found = _wait(context, identity, limit, peek, wait)
+        found = _wait(context, identity, limit, peek, wait) or found
     listener = context.listeners().get(identity)
     return {"identity": identity, "listener": listener, **found, "message_count": len(found["messages"])}
 
@@ -125,22 +124,13 @@ def _own_id(context: "Context", sender: str) -> str:
     return new_message_id(blake2b(f"{sender} {context.caller.request}".encode(), digest_size=16).hexdigest())
 
 
-def _wait(context: "Context", identity: str, limit: int, peek: bool, wait_s: float) -> "dict[str, Any]":
-    """Look again each time the inbox changes, until there is something or the time is over.
+def _wait(context: "Context", identity: str, limit: int, peek: bool, wait_s: float) -> "dict[str, Any] | None":
+    """What comes in time. Whoever waits notices soon that everything is halted, or that the name is another's."""
+    from accord.operations import waiting
 
-    Whoever waits notices within a second that everything is halted, or that the name is another's.
-    """
-    deadline = time.monotonic() + wait_s
-    store = context.store
-    with store.snapshot() as snapshot:
-        revision = snapshot.revision
-    with store.watch([f"mail/{identity}"], revision) as watch:
-        while True:
-            found = mail.unread(store, identity, min(limit, 1000))
-            left_s = deadline - time.monotonic()
-            if found["messages"] or left_s <= 0 or context.is_gone():
-                return found
-            watch.next(min(left_s, 1.0))
-            if not peek:
-                context.halt.check()
-            context.check_reader(identity, peek)
+    def look() -> "dict[str, Any] | None":
+        context.check_reader(identity, peek)
+        found = mail.unread(context.store, identity, limit)
+        return found if found["messages"] else None
+
+    return waiting.until(context, [f"mail/{identity}"], wait_s, look)

@@ -5,6 +5,7 @@ from accord import model
 _NAME: dict[str, object] = {"type": "string", "pattern": "^[a-z]([a-z0-9-]{0,62}[a-z0-9])?$"}
 _NAMES: dict[str, object] = {"type": "array", "items": _NAME, "minItems": 1}
 _ID: dict[str, object] = {"type": "string", "pattern": "^[a-z0-9_-]{1,64}$"}
+_LABEL: dict[str, object] = {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,128}$"}
 
 WORDS = {
     "Identity": "NAME",
@@ -23,6 +24,14 @@ WORDS = {
     "Text": "TEXT",
     "Path": "PATH",
     "Port": "PORT",
+    "Name": "NAME",
+    "Label": "LABEL",
+    "Labels": "LABEL...",
+    "Globs": "GLOB...",
+    "Priority": "PRIORITY",
+    "Revision": "REVISION",
+    "Fence": "FENCE",
+    "Steps": "STEPS",
 }
 
 SCHEMAS: dict[str, dict[str, object]] = {
@@ -42,10 +51,26 @@ SCHEMAS: dict[str, dict[str, object]] = {
     "Text": {"type": "string"},
     "Path": {"type": "string"},
     "Port": {"type": "integer", "minimum": 1, "maximum": 65535},
+    "Name": {"type": "string", "minLength": 1, "maxLength": model.LONGEST_NAME},
+    "Label": _LABEL,
+    "Labels": {"type": "array", "items": _LABEL, "minItems": 1},
+    "Globs": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+    "Priority": {"type": "string", "enum": list(model.PRIORITIES)},
+    "Revision": {"type": "integer", "minimum": 0},
+    "Fence": {"type": "string", "pattern": "^.+:[0-9]+$"},
+    "Steps": {"type": "array", "items": {"type": "object"}, "minItems": 1},
 }
 
 # One name means one thing in every operation.
 HELP = {
+    "base": "the revision that it is based on, which it must still have; 0: it must be new",
+    "fence": "a lock that must still be held and the number it was granted with, as LOCK:NUMBER",
+    "owner": "who holds it",
+    "prefix": "what the names start with",
+    "revision": "the version",
+    "text": "the text",
+    "token": "the number that it was granted with",
+    "ttl": "seconds after which it is over",
     "by": "how it was handed over: push, hook, terminal",
     "deadline": "seconds after which it ends whatever is left to do",
     "http_port": "the port of the HTTP door",
@@ -60,7 +85,7 @@ HELP = {
     "ids": "the messages",
     "limit": "at most so many",
     "message": "the text",
-    "name": "the name of the key",
+    "name": "what it is called",
     "path": "the file, or the folder it is in",
     "peek": "only look; nothing is acknowledged",
     "project": "the folder that the agent works in",

@@ -8,8 +8,8 @@ from _operator import _compare_digest
 
 from accord import errors, jsontext
 from accord.model import HUMAN
-from accord.store.contract import MAX_PAGE, MAX_WRITES
-from accord.store.transaction import transact
+from accord.store.contract import MAX_PAGE
+from accord.store.transaction import MOST_WRITES, transact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,8 +119,8 @@ def engage(store: "Store", names: "list[str]", halts: int) -> list[str]:
             _write(tx, name, {**record, "engaged": max(halts, record["engaged"])})
 
     engaged = transact(store, waiting)
-    for start in range(0, len(engaged), MAX_WRITES):
-        some = engaged[start : start + MAX_WRITES]
+    for start in range(0, len(engaged), MOST_WRITES):
+        some = engaged[start : start + MOST_WRITES]
         transact(store, lambda tx, some=some: work(tx, some))  # type: ignore[misc]
     return engaged
 
@@ -145,6 +145,13 @@ def check_may_act(tx: "Transaction", actor: Actor) -> None:
         return
     if check_token(tx, actor)["engaged"] < actor.halts:
         raise errors.NotEngaged(identity=actor.name)
+
+
+def check_engaged(tx: "Transaction", name: str, halts: int) -> None:
+    """Of an agent that shares state, for which it need not be registered."""
+    record = find(tx, name)
+    if record is not None and record["engaged"] < halts:
+        raise errors.NotEngaged(identity=name)
 
 
 def find(tx: "Transaction", name: str) -> "dict[str, Any] | None":

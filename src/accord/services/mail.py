@@ -12,8 +12,8 @@ handed/NAME         what was handed over to somebody and not seen at once, by id
 from accord import errors, jsontext
 from accord.model import ALL, HUMAN, MAX_MESSAGE_BYTES
 from accord.services import agents, cursors
-from accord.store.contract import MAX_WRITES, number_id
-from accord.store.transaction import transact
+from accord.store.contract import number_id
+from accord.store.transaction import MOST_WRITES, transact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from accord.store.transaction import Transaction
 
 MESSAGES = "messages"
-MOST_RECIPIENTS = MAX_WRITES - 4  # the message, what was sent, the conversation, what was answered
+MOST_RECIPIENTS = MOST_WRITES - 4  # the message, what was sent, the conversation, what was answered
 
 _SHOWN = (
     "from", "to", "timestamp", "message", "conversation", "type", "sequence", "reply_to", "channel", "verified",
@@ -140,8 +140,8 @@ def hand_over(store: "Store", actor: "Actor", ids: "Sequence[str]", by: str, at:
             if not cursor.has(number) and tx.get(f"{HANDED}/{actor.name}", id) is None:
                 tx.put(f"{HANDED}/{actor.name}", id, jsontext.dumps({"by": by, "at": at}).encode())
 
-    for start in range(0, len(ids), MAX_WRITES):
-        some = ids[start : start + MAX_WRITES]
+    for start in range(0, len(ids), MOST_WRITES):
+        some = ids[start : start + MOST_WRITES]
         transact(store, lambda tx, some=some: work(tx, some))  # type: ignore[misc]
 
 
@@ -229,7 +229,7 @@ def decode(value: bytes) -> "dict[str, Any]":
 def thread_of(conversation: str) -> str:
     from accord.store import names
 
-    return "/".join(names.to_key("thread", conversation))
+    return names.to_collection("thread", conversation)
 
 
 def _shown_within(tx: "Transaction", ids: "Sequence[str]", room: int) -> "list[dict[str, Any]]":

@@ -51,6 +51,15 @@ def _yes_or_no(value: object) -> object:
     return value
 
 
+def _one_of(*words: str) -> "Callable[[object], object]":
+    def read(value: object) -> object:
+        if value not in words:
+            raise ValueError(" or ".join(words))
+        return value
+
+    return read
+
+
 SETTINGS = {
     "engine": Setting(
         "", "where everything is stored, as ENGINE:PLACE; empty: sqlite in the home", _engine, trust=True
@@ -65,6 +74,9 @@ SETTINGS = {
     "http_port": Setting(9001, "the port of the hub's HTTP door, on this machine only", _whole(1, 65535)),
     "autostart": Setting(True, "whether a command that needs a hub starts one", _yes_or_no),
     "metrics": Setting(False, "whether the hub has /metrics, for Prometheus", _yes_or_no),
+    "backup_count": Setting(5, "earlier versions of a document that are kept", _whole(0, 1000)),
+    "queue_limit": Setting(100_000, "entries after which a queue takes no more", _whole(1, 1_000_000_000)),
+    "audit": Setting("changes", "what the audit notes: changes, or reads as well", _one_of("changes", "reads")),
     "inbox_limit": Setting(100_000, "unread messages after which an inbox takes no more", _whole(1, 1_000_000_000)),
 }
 

@@ -31,6 +31,20 @@ def to_key(base: str, name: str) -> tuple[str, str]:
     return "/".join([base, *parts[:-1]]), parts[-1]
 
 
+def to_collection(base: str, name: str) -> str:
+    """A collection of its own for `name`, below `base`."""
+    collection = "/".join(to_key(base, name))
+    if collection.count("/") >= MAX_PARTS:
+        raise errors.InvalidName(length=len(name), reason="it is too long")
+    return collection
+
+
+def from_collection(base: str, collection: str) -> str:
+    """The name that `to_collection(base, name)` made this of."""
+    above, _, id = collection.rpartition("/")
+    return from_key(base, above, id)
+
+
 def from_key(base: str, collection: str, id: str) -> str:
     """The name that `to_key(base, name)` turned into this collection and id."""
     parts = [part.removesuffix(_CONTINUED) for part in collection[len(base) + 1 :].split("/")]

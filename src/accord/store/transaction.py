@@ -6,6 +6,7 @@ from os import urandom
 from accord import errors, jsontext
 from accord.store.contract import (
     LOCK_WAIT_S,
+    MAX_WRITES,
     Append,
     CollectionIs,
     Conflict,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 REQUESTS = "requests"
 REQUEST_KEPT_S = 7 * 24 * 3600.0
+
+MOST_WRITES = MAX_WRITES - 2  # of one work: what the request was answered, and the audit, take one each
 
 _FIRST_PAUSE_S = 0.001
 _LONGEST_PAUSE_S = 0.1
@@ -161,8 +164,8 @@ def transact(
 ) -> "T":
     """Run `work` and commit what it wrote, all or nothing, as if it had run alone.
 
-    `work` may run several times and must have no side effects. Its result may be a `Number`, or a dict with
-    Numbers among its values: they come back as ints. With a `key` the result, which must then be JSON, is kept
+    `work` may run several times and must have no side effects. Its result may be a `Number`, or dicts and lists
+    with Numbers in them: they come back as ints. With a `key` the result, which must then be JSON, is kept
     for 7 days, and the same key with the same `params` answers it without running `work` to an end again.
     """
     request = None if key is None else Request(key, params)
@@ -235,7 +238,9 @@ def _numbered(result: "T", numbers: "Sequence[int]") -> "T":
     if isinstance(result, Number):
         return numbers[result.append]  # type: ignore[return-value]
     if isinstance(result, dict):
-        return {key: numbers[value.append] if isinstance(value, Number) else value for key, value in result.items()}  # type: ignore[return-value]
+        return {key: _numbered(value, numbers) for key, value in result.items()}  # type: ignore[return-value]
+    if isinstance(result, list):
+        return [_numbered(value, numbers) for value in result]  # type: ignore[return-value]
     return result
 
 
@@ -243,15 +248,26 @@ def _encoded(result: object) -> "Template":
     """The result as JSON, in pieces around the numbers that the commit will give."""
     if isinstance(result, Number):
         return (result,)
-    if not isinstance(result, dict):
-        return (jsontext.dumps(result).encode(),)
+    if isinstance(result, dict):
+        inside = [(_key(key), *_encoded(value)) for key, value in result.items()]
+        return (b"{", *_joined(inside), b"}")
+    if isinstance(result, list):
+        return (b"[", *_joined([_encoded(value) for value in result]), b"]")
+    return (jsontext.dumps(result).encode(),)
+
+
+def _key(key: object) -> bytes:
+    if not isinstance(key, str):
+        raise errors.InvalidJson(reason=f"the key {key!r} is no text")
+    return f"{jsontext.dumps(key)}:".encode()
+
+
+def _joined(parts: "Sequence[Template]") -> "Template":
+    """With commas between them."""
     pieces: list[bytes | Number] = []
-    for key, value in result.items():
-        if not isinstance(key, str):
-            raise errors.InvalidJson(reason=f"the key {key!r} is no text")
-        pieces.append(f"{',' if pieces else '{'}{jsontext.dumps(key)}:".encode())
-        pieces.append(value if isinstance(value, Number) else jsontext.dumps(value).encode())
-    return (*pieces, b"}") if pieces else (b"{}",)
+    for part in parts:
+        pieces += [b",", *part] if pieces else part
+    return tuple(pieces)
 
 
 def _buffered_item(id: str, value: "bytes | Template | None") -> Item | None:

@@ -1,6 +1,7 @@
 """send, check, ack."""
 
 from accord import errors
+from accord.cli import texts
 from accord.cli.words import DASH, Verb
 from accord.model import new_message_id
 
@@ -12,14 +13,13 @@ if TYPE_CHECKING:
 
 
 def send(line: "Line", words: "dict[str, Any]") -> None:
+    message = texts.take(line, words, "message", "message_file", line.context.settings["message_limit"])
     params = {
         "id": new_message_id(line.io.request),  # before the first try, so that asking again sends nothing twice
         **words,
         "sender": words["sender"] if "sender" in words else myself(line, "--from"),
-        "message": _body(line, words),
+        "message": message,
     }
-    params.pop("message_file", None)
-    params.pop("stdin", None)
     result = line.call("mail.send", params)
     line.answer(result, lambda: f"sent {result['message_id']} to {_names(result['to'])}\n")
 
@@ -80,26 +80,6 @@ def myself(line: "Line", option: str) -> str:
     if line.io.is_terminal(0):
         return "human"
     raise line.words.wrong(f"Say who you are with {option} NAME or $ACCORD_AGENT; the owner is human")
-
-
-def _body(line: "Line", words: "dict[str, Any]") -> str:
-    """The message, from exactly one of the three places it may be in."""
-    for name in ("message", "message_file"):
-        if words.get(name) == "-":
-            words["stdin"] = words.pop(name)
-    given = [name for name in ("message", "message_file", "stdin") if name in words]
-    if len(given) != 1:
-        found = "more than one is" if given else "none is"
-        raise line.words.wrong(f"Give one of --message TEXT, --message-file PATH and - (standard input); {found} given")
-    if given == ["message"]:
-        return str(words["message"])
-    most = line.context.settings["message_limit"]
-    path = words.get("message_file")
-    data = line.io.read_input(most) if path is None else line.io.read_file(path, most)
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise errors.InvalidEncoding(what=path or "standard input", at=error.start) from None
 
 
 def _inbox(line: "Line", result: "dict[str, Any]") -> str:

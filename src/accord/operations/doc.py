@@ -1,0 +1,67 @@
+"""Documents that several write: versions, conflicts that lose nothing."""
+
+from accord.operations import operation
+from accord.services import documents
+from accord.store.transaction import transact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.operations.context import Context
+    from accord.operations.kinds import Fence, Name, Revision, Seconds, Text
+
+
+@operation()
+def read(context: "Context", *, name: "Name", revision: "Revision | None" = None) -> "dict[str, Any]":
+    """Read a document, or an earlier version of it."""
+    return transact(context.store, lambda tx: documents.read(tx, name, revision))
+
+
+@operation(changes=True)
+def write(
+    context: "Context",
+    *,
+    name: "Name",
+    text: "Text",
+    base: "Revision | None" = None,
+    ttl: "Seconds" = 0,
+    fence: "Fence | None" = None,
+) -> "dict[str, Any]":
+    """Write a document; with a base, only if it is still at that revision."""
+    how = _writing(context, base, ttl, fence)
+    return context.change(lambda tx: documents.write(tx, name, text, how))
+
+
+@operation(changes=True)
+def rm(
+    context: "Context", *, name: "Name", base: "Revision | None" = None, fence: "Fence | None" = None
+) -> "dict[str, Any]":
+    """Remove a document; it can be restored as long as its versions are kept."""
+    how = _writing(context, base, 0, fence)
+    return context.change(lambda tx: documents.remove(tx, name, how))
+
+
+@operation(changes=True)
+def restore(
+    context: "Context", *, name: "Name", revision: "Revision | None" = None, fence: "Fence | None" = None
+) -> "dict[str, Any]":
+    """Write an earlier version again: the one before this, or the one named."""
+    how = _writing(context, None, 0, fence)
+    return context.change(lambda tx: documents.restore(tx, name, revision, how))
+
+
+@operation()
+def history(context: "Context", *, name: "Name") -> "dict[str, Any]":
+    """Show the versions of a document that are kept, the newest first."""
+    return {"name": name, "versions": transact(context.store, lambda tx: documents.history(tx, name))}
+
+
+@operation()
+def list(context: "Context", *, prefix: "Text" = "") -> "dict[str, Any]":
+    """Show the documents, or those whose names start so."""
+    return {"documents": transact(context.store, lambda tx: documents.all_of(tx, prefix))}
+
+
+def _writing(context: "Context", base: "int | None", ttl: float, fence: "tuple[str, int] | None") -> documents.Writing:
+    return documents.Writing(context.who, context.now(), context.settings["backup_count"], base, ttl, fence)

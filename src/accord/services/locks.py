@@ -1,0 +1,146 @@
+"""Locks: leases with an owner, and a number that grows with every grant.
+
+lock/...    one item for each, never removed: owner ("": nobody), number, when it ends, and who waits, in their order
+
+Who waits has a ticket, which ends by itself soon unless it is renewed: one that was killed does not hold up the others.
+"""
+
+from accord import errors, jsontext
+from accord.services import leases, named
+from accord.store import names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.store.contract import Instant
+    from accord.store.transaction import Transaction
+
+LOCKS = "lock"
+TICKET_S = 5.0
+MOST_WAITING = 1000
+
+
+class Lock:
+    """A lock as it is now; tickets that are over are not there."""
+
+    def __init__(self, name: str, record: "dict[str, Any]", now: "Instant") -> None:
+        self.name = name
+        self.owner = str(record.get("owner", ""))
+        self.token = int(record.get("token", 0))  # of the last grant
+        self.until: list[object] = record.get("until", ["", 0])
+        self.since = str(record.get("since", ""))  # when it was granted
+        self.waiting: list[list[Any]] = [  # ticket, owner, until, since
+            one for one in record.get("waiting", []) if leases.left_s(one[2], now)
+        ]
+        self.left_s = leases.left_s(self.until, now) if self.owner else 0.0
+
+    @property
+    def is_free(self) -> bool:
+        return not self.left_s
+
+    def ahead_of(self, ticket: str) -> int:
+        """How many wait before that one."""
+        tickets = [one[0] for one in self.waiting]
+        return tickets.index(ticket) if ticket in tickets else len(tickets)
+
+    def write(self, tx: "Transaction") -> None:
+        record = {
+            "owner": self.owner,
+            "token": self.token,
+            "until": self.until,
+            "since": self.since,
+            "waiting": self.waiting,
+        }
+        tx.put(*names.to_key(LOCKS, self.name), jsontext.dumps(record).encode())
+
+
+def find(tx: "Transaction", name: str) -> Lock:
+    item = tx.get(*names.to_key(LOCKS, name))
+    record: Any = {} if item is None else jsontext.loads_own(item.value)
+    return Lock(name, record, tx.now())
+
+
+def grant(tx: "Transaction", name: str, owner: str, ttl_s: float, at: str, ticket: str) -> "Lock | None":
+    """Give the lock to the owner, if it is free and nobody waits before; the ticket is used up then."""
+    lock = find(tx, name)
+    if not lock.is_free or lock.ahead_of(ticket):
+        return None
+    lock.waiting = [one for one in lock.waiting if one[0] != ticket]
+    lock.owner, lock.token, lock.since = owner, lock.token + 1, at
+    lock.until, lock.left_s = leases.until(tx.now(), ttl_s), ttl_s
+    lock.write(tx)
+    return lock
+
+
+def wait(tx: "Transaction", name: str, owner: str, at: str, ticket: str) -> Lock:
+    """Stand in line, or stay there; writes only when the ticket is new or half over."""
+    lock = find(tx, name)
+    mine = [one for one in lock.waiting if one[0] == ticket]
+    if mine and leases.left_s(mine[0][2], tx.now()) > TICKET_S / 2:
+        return lock
+    until = leases.until(tx.now(), TICKET_S)
+    if mine:
+        mine[0][2] = until
+    elif len(lock.waiting) >= MOST_WAITING:
+        raise errors.TooBusy(most=MOST_WAITING, what=f"who wait for {name}")
+    else:
+        lock.waiting.append([ticket, owner, until, at])
+    lock.write(tx)
+    return lock
+
+
+def give_up(tx: "Transaction", name: str, ticket: str) -> Lock:
+    """Wait no longer."""
+    lock = find(tx, name)
+    if any(one[0] == ticket for one in lock.waiting):
+        lock.waiting = [one for one in lock.waiting if one[0] != ticket]
+        lock.write(tx)
+    return lock
+
+
+def renew(tx: "Transaction", name: str, owner: str, token: int, ttl_s: float) -> Lock:
+    """Have it last longer from now on. A lease that was over, and that nobody took, is still its owner's."""
+    lock = _held(tx, name, owner, token)
+    lock.until, lock.left_s = leases.until(tx.now(), ttl_s), ttl_s
+    lock.write(tx)
+    return lock
+
+
+def release(tx: "Transaction", name: str, owner: str, token: int) -> Lock:
+    lock = _held(tx, name, owner, token)
+    lock.owner, lock.left_s = "", 0.0
+    lock.write(tx)
+    return lock
+
+
+def check_fence(tx: "Transaction", name: str, token: int) -> None:
+    """Refuse what is done in the name of a grant that another has followed, or that was given back."""
+    lock = find(tx, name)
+    if token != lock.token:
+        raise errors.Fenced(name=name, token=token, reason=f"{lock.token} is the last that was granted")
+    if not lock.owner:
+        raise errors.Fenced(name=name, token=token, reason="the lock was released")
+
+
+def all_of(tx: "Transaction") -> "list[Lock]":
+    """Every lock that is held, or waited for."""
+    now = tx.now()
+    locks = [Lock(name, jsontext.loads_own(item.value), now) for name, item in named.each(tx, LOCKS)]  # type: ignore[arg-type]
+    return sorted([lock for lock in locks if lock.left_s or lock.waiting], key=lambda lock: lock.name)
+
+
+def _held(tx: "Transaction", name: str, owner: str, token: int) -> Lock:
+    lock = find(tx, name)
+    reason = ""
+    if token > lock.token:
+        reason = "it was never granted"
+    elif token < lock.token:
+        reason = f"{lock.owner or 'somebody'} got it since, with {lock.token}"
+    elif not lock.owner:
+        reason = "it was released"
+    elif owner != lock.owner:
+        reason = f"it is {lock.owner}'s"
+    if reason:
+        raise errors.LockLost(name=name, owner=owner, token=token, reason=reason)
+    return lock

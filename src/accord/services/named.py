@@ -1,0 +1,43 @@
+"""Items that people gave names to, all of them."""
+
+from accord.store import names
+from accord.store.contract import MAX_PAGE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from accord.store.contract import Item
+    from accord.store.transaction import Transaction
+
+
+def each(tx: "Transaction", base: str) -> "Iterator[tuple[str, Item]]":
+    """Every item that `names.to_key(base, ...)` has a place for, with its name, in no order."""
+    for collection in _collections(tx, base):
+        after = ""
+        while page := tx.list(collection, after, MAX_PAGE, check=False):
+            for item in page:
+                yield names.from_key(base, collection, item.id), item
+            after = page[-1].id
+
+
+def each_collection(tx: "Transaction", base: str) -> "Iterator[str]":
+    """The name of every collection that `names.to_collection(base, ...)` gave, emptied ones too, in no order."""
+    for collection in _collections(tx, base):
+        if collection != base:
+            yield names.from_collection(base, collection)
+
+
+def _collections(tx: "Transaction", base: str) -> "Iterator[str]":
+    after = ""
+    while page := tx.collections(base, after, MAX_PAGE):
+        yield from (name for name in page if name == base or name.startswith(f"{base}/"))
+        after = page[-1]
+
+
+def near(name: str, there: "Iterator[str]") -> str:
+    """Names much like this one, as the end of a sentence; for the message of an error."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, [other for other in there if other != name])
+    return f" (did you mean {' or '.join(found)}?)" if found else ""
