@@ -221,6 +221,36 @@ TABLE: dict[str, list[Row]] = {
             lock release build --owner ann --token 0
         """),
     ],
+    "topics": [
+        *rows("""
+            publish builds hello
+            publish builds hello there
+            publish builds ''
+            publish
+            topic read builds
+            topic read builds --after 1
+            topic read builds --since nonsense
+            topic read nothing
+            topic last builds
+            topic
+        """),
+        Row("publish builds -", stdin=b"text"),
+        Row("publish builds --message-file file"),
+        Row("publish builds x", env=ANN),
+        Row("topic read builds"),
+    ],
+    "transactions": [
+        *rows("""
+            tx
+            tx --steps '[{"operation": "doc.write", "name": "a", "text": "1"}]'
+            tx --steps '[{"operation": "doc.write", "name": "a", "text": "1", "base": 9}]'
+            --json tx --steps '[{"operation": "doc.write", "name": "a", "text": "1", "base": 9}]'
+            tx --steps '[{'
+            tx --file file
+        """),
+        Row("tx -", stdin=b'[{"operation": "doc.write", "name": "b", "text": "1"}]'),
+        Row("doc list"),
+    ],
     "channels": [
         *rows("""
             channel list

@@ -38,12 +38,24 @@ _VERBS = {
     "channel.join": ("channel join", "channel"),
     "channel.leave": ("channel leave", "channel"),
     "channel.list": ("channel list", ""),
+    "topic.publish": ("publish", "channel"),
+    "topic.read": ("topic read", "channel"),
+    "topic.last": ("topic last", "channel"),
+    "tx.run": ("tx", ""),
+    "audit.list": ("audit", ""),
+    "audit.verify": ("audit --verify", ""),
+    "doc.read": ("doc read", "name"),
+    "doc.write": ("doc write", "name"),
+    "doc.list": ("doc list", "prefix"),
+    "lock.acquire": ("lock acquire", "name"),
     "halt.set": ("halt", "reason"),
     "halt.lift": ("unhalt", ""),
     "halt.engage": ("engage", "identities"),
     "config.show": ("config", ""),
     "config.trust": ("trust", "path"),
 }
+
+_OPTIONS = {("mail.send", "sender"): "from", ("mail.sent", "sender"): "from", ("lock.acquire", "wait"): "timeout"}
 
 
 class Refused(Exception):
@@ -241,8 +253,10 @@ def command(operation: str, params: Mapping[str, Any]) -> tuple[list[str], bytes
     last: list[str] = []
     stdin = b""
     for name, value in params.items():
+        if name == "steps":
+            value = json.dumps(value)
         values = value if isinstance(value, list) else [value]
-        option = "--" + {"sender": "from"}.get(name, name).replace("_", "-")
+        option = "--" + _OPTIONS.get((operation, name), name).replace("_", "-")
         if name == plain:
             last += values
         elif name == "message" and len(value) > _LONGEST_ARGUMENT:

@@ -153,6 +153,49 @@ class Lock:
         return self._call("lock.list", {})
 
 
+class Topic:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def publish(self, *, channel: str, message: str) -> dict[str, Any]:
+        """Publish on a channel, for all who subscribe to it, now or later."""
+        return self._call("topic.publish", {"channel": channel, "message": message})
+
+    def read(
+        self, *, channel: str, after: int | None = None, since: str = "", limit: int = 100, wait: float = 0
+    ) -> dict[str, Any]:
+        """Read what was published on a channel: after a number, since a revision, or all that is kept."""
+        return self._call(
+            "topic.read", {"channel": channel, "after": after, "since": since, "limit": limit, "wait": wait}
+        )
+
+    def last(self, *, channel: str) -> dict[str, Any]:
+        """Show where a channel stands: the number of what was published last."""
+        return self._call("topic.last", {"channel": channel})
+
+
+class Tx:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def run(self, *, steps: list[dict[str, Any]]) -> dict[str, Any]:
+        """Make several changes in one atomic step: writes of documents, pushes, changes of tasks."""
+        return self._call("tx.run", {"steps": steps})
+
+
+class Audit:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def list(self, *, after: int | None = None, limit: int = 100, wait: float = 0) -> dict[str, Any]:
+        """Show what was changed, by whom and when: the last entries, or those after a number."""
+        return self._call("audit.list", {"after": after, "limit": limit, "wait": wait})
+
+    def verify(self, *, head: str = "") -> dict[str, Any]:
+        """Compare all entries with the chain that was made of them, and with a head that was kept elsewhere."""
+        return self._call("audit.verify", {"head": head})
+
+
 class Halt:
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -242,6 +285,9 @@ class Groups:
         self.channel = Channel(call)
         self.doc = Doc(call)
         self.lock = Lock(call)
+        self.topic = Topic(call)
+        self.tx = Tx(call)
+        self.audit = Audit(call)
         self.halt = Halt(call)
         self.config = Config(call)
         self.home = Home(call)
@@ -394,6 +440,49 @@ class AsyncLock:
         return await self._call("lock.list", {})
 
 
+class AsyncTopic:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def publish(self, *, channel: str, message: str) -> dict[str, Any]:
+        """Publish on a channel, for all who subscribe to it, now or later."""
+        return await self._call("topic.publish", {"channel": channel, "message": message})
+
+    async def read(
+        self, *, channel: str, after: int | None = None, since: str = "", limit: int = 100, wait: float = 0
+    ) -> dict[str, Any]:
+        """Read what was published on a channel: after a number, since a revision, or all that is kept."""
+        return await self._call(
+            "topic.read", {"channel": channel, "after": after, "since": since, "limit": limit, "wait": wait}
+        )
+
+    async def last(self, *, channel: str) -> dict[str, Any]:
+        """Show where a channel stands: the number of what was published last."""
+        return await self._call("topic.last", {"channel": channel})
+
+
+class AsyncTx:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def run(self, *, steps: list[dict[str, Any]]) -> dict[str, Any]:
+        """Make several changes in one atomic step: writes of documents, pushes, changes of tasks."""
+        return await self._call("tx.run", {"steps": steps})
+
+
+class AsyncAudit:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def list(self, *, after: int | None = None, limit: int = 100, wait: float = 0) -> dict[str, Any]:
+        """Show what was changed, by whom and when: the last entries, or those after a number."""
+        return await self._call("audit.list", {"after": after, "limit": limit, "wait": wait})
+
+    async def verify(self, *, head: str = "") -> dict[str, Any]:
+        """Compare all entries with the chain that was made of them, and with a head that was kept elsewhere."""
+        return await self._call("audit.verify", {"head": head})
+
+
 class AsyncHalt:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
@@ -483,6 +572,9 @@ class AsyncGroups:
         self.channel = AsyncChannel(call)
         self.doc = AsyncDoc(call)
         self.lock = AsyncLock(call)
+        self.topic = AsyncTopic(call)
+        self.tx = AsyncTx(call)
+        self.audit = AsyncAudit(call)
         self.halt = AsyncHalt(call)
         self.config = AsyncConfig(call)
         self.home = AsyncHome(call)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SILENCE_S = 2.0  # a hub says once a second that it is still at it
 
 # Verbs, and groups of them, that need their own process, or look at the hub from outside.
-HERE = ("completion", "demo", "doctor", "events", "hub", "listen", "trust")
+HERE = ("audit", "completion", "demo", "doctor", "events", "hub", "listen", "subscribe", "trust")
 _WITH_VALUE = ("--home", "--engine", "--hub-port")
 _VARIABLES = ("HOME", "NO_COLOR", "TERM")
 
@@ -101,7 +101,7 @@ class _Command:
             "version": __version__,
             "argv": argv,
             "cwd": io.cwd,
-            "env": {name: io.env[name] for name in io.env if name.startswith("ACCORD_") or name in _VARIABLES},
+            "env": {name: io.env[name] for name in io.env if _is_told(name)},
             "terminal": [io.is_terminal(fd) for fd in range(3)],
             "width": io.width() if io.is_terminal(1) else 80,
             "request": io.request,
@@ -189,6 +189,10 @@ def _look(argv: list[str]) -> tuple[list[str], str]:
         elif word and not word.startswith("-"):
             plain.append(word)
     return plain, home
+
+
+def _is_told(variable: str) -> bool:
+    return variable in _VARIABLES or (variable.startswith("ACCORD_") and variable != "ACCORD_ENCRYPTION_KEY")
 
 
 def _data(data: bytes) -> "dict[str, Any]":

@@ -166,7 +166,7 @@ class Words:
     ) -> None:
         """Words without an option, in the order of the parameters that take them."""
         for param in positional:
-            if kinds[param] == "Text" and param == positional[-1] and param not in found and plain:
+            if kinds[param] in ("Text", "Body") and param == positional[-1] and param not in found and plain:
                 found[param] = " ".join(plain)  # a text needs no quotes where nothing else can follow
                 plain = []
             if plain and kinds[param] in LISTS:

@@ -13,6 +13,7 @@ from accord.home import Home
 from accord.hub.feeds import Feeds
 from accord.hub.log import Log
 from accord.hub.session import Session
+from accord.hub.witness import Witness
 from accord.hub.writer import Writer
 from accord.operations.context import Context, engine_of, open_in, tokens_of
 from accord.services.halt import Halt, HaltAtLook
@@ -59,6 +60,7 @@ class Hub:
         self._group_halt = HaltAtLook(user_home)
         self.writer = Writer(self.store, self._tell, self._group_halt.look)
         self.feeds = Feeds(self)
+        self.witness = Witness(home.path, self.store)
         self.started_at = time.time()
         self.stopping = asyncio.Event()
         self.stop_within_s = 10.0
@@ -157,6 +159,7 @@ class Hub:
     def close(self, timeout_s: float) -> None:
         self.feeds.close()
         self.writer.close(timeout_s)
+        self.witness.close(timeout_s)
         self.pool.shutdown(wait=False, cancel_futures=True)
         self.log.close()
 

@@ -104,7 +104,15 @@ def new_message_id(request: str = "") -> str:
     return f"{digits[:8]}-{digits[8:12]}-7{digits[12:15]}-{variant}{digits[15:18]}-{digits[18:30]}"
 
 
+_last_second: tuple[int, str] = (-1, "")  # the one that was asked for last, as text: mostly it is asked for again
+
+
 def timestamp(seconds: float) -> str:
     """An instant as ISO 8601 in UTC, to the millisecond."""
+    global _last_second
     whole = int(seconds)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{int((seconds - whole) * 1000):03d}Z"
+    known, text = _last_second
+    if known != whole:
+        text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
+        _last_second = (whole, text)
+    return f"{text}.{int((seconds - whole) * 1000):03d}Z"

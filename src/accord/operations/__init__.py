@@ -28,6 +28,9 @@ NAMES = {
     "channel": ("join", "leave", "list"),
     "doc": ("read", "write", "rm", "restore", "history", "list"),
     "lock": ("acquire", "renew", "release", "list"),
+    "topic": ("publish", "read", "last"),
+    "tx": ("run",),
+    "audit": ("list", "verify"),
     "halt": ("set", "lift", "engage", "status"),
     "config": ("show", "trust"),
     "home": ("init", "doctor"),
@@ -44,6 +47,7 @@ def operation(
     unless: str = "",
     beyond: bool = False,
     here: bool = False,
+    step: bool = False,
 ) -> "Callable[[F], F]":
     """Mark a function as an operation.
 
@@ -53,6 +57,7 @@ def operation(
     unless      a flag with which it goes on under a HALT
     beyond      whether it changes more than the store, so that it cannot share a commit with others
     here        whether only the process that wants it can do it: it opens what the caller names, or starts something
+    step        whether it can be a step of a transaction: all that it does is one `context.change`
     """
 
     def mark(function: "F") -> "F":
@@ -62,6 +67,7 @@ def operation(
         function.unless = unless  # type: ignore[attr-defined]
         function.beyond = beyond  # type: ignore[attr-defined]
         function.here = here  # type: ignore[attr-defined]
+        function.step = step  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -103,7 +109,10 @@ def call(context: "Context", name: str, params: "Mapping[str, object]") -> "dict
     given = read(name, function, params)
     if function.halts and not given.get(function.unless):  # type: ignore[attr-defined]
         context.halt.check()
-    return function(context.during(name, given), **given)
+    during = context.during(name, given)
+    result = function(during, **given)
+    during.witness(function.changes)  # type: ignore[attr-defined]
+    return result
 
 
 def read(name: str, function: "Callable[..., Any]", params: "Mapping[str, object]") -> dict[str, object]:

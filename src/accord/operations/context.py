@@ -8,9 +8,11 @@ from accord.home import Home
 from accord.model import HUMAN, timestamp
 from accord.operations import AGENT, OPERATOR, find
 from accord.services.agents import Actor, check_engaged, check_may_act, check_token, hash_token
-from accord.services.audited import Audited
+from accord.services.audit import Witness
+from accord.services.audited import Audited, note_read
 from accord.services.halt import Halt
 from accord.settings import Settings
+from accord.store.contract import KEY_ITEM
 from accord.store.open import open_store
 from accord.store.transaction import transact
 
@@ -85,6 +87,8 @@ class Context:
         self.caller = caller
         self.operation = ""  # that is being done
         self.given: Mapping[str, object] = {}  # its parameters
+        self._tx: Transaction | None = None  # that it is a step of
+        self._witness: Witness | None = None  # that goes on with the audit's chain; a hub has its own
         self._open = open
         self.hashes: dict[str, str] = {}  # of tokens as they were when first needed: who is taken over shall notice
         self._opened: list[Store] = []  # one, once it was needed; shared by all operations of this caller
@@ -112,6 +116,12 @@ class Context:
         other.__dict__.update(self.__dict__)
         other.operation = operation
         other.given = given
+        return other
+
+    def within(self, tx: "Transaction", operation: str, given: "Mapping[str, object]") -> "Context":
+        """The same, for one operation that is a step of a transaction."""
+        other = self.during(operation, given)
+        other._tx = tx
         return other
 
     @property
@@ -150,10 +160,15 @@ class Context:
     def close(self) -> None:
         self._closed.append(True)
         while self._opened:
-            self._opened.pop().close()
+            store = self._opened.pop()
+            if self._witness is not None:
+                self._witness.catch_up(store)
+            store.close()
 
     def change(self, work: "Callable[[Transaction], T]") -> "T":
         """Have the operation's change made, once for each request; an agent that waits to be engaged starts nothing."""
+        if self._tx is not None:
+            return work(self._tx)
         halts = self.halt.count() if self.agent and find(self.operation).halts else 0  # type: ignore[attr-defined]
 
         def checked(tx: "Transaction") -> "T":
@@ -162,6 +177,13 @@ class Context:
             return work(tx)
 
         return transact(self.store, checked, self.key(self.operation), jsontext.dumps(self.given).encode())
+
+    def witness(self, has_changed: bool) -> None:
+        """After an operation: have the audit's chain follow, and note what was read where that is wanted."""
+        if has_changed and self._witness is not None and self._opened:
+            self._witness.changed(self._opened[0])
+        if not has_changed and self._opened and self.settings["audit"] == "reads":
+            note_read(self._opened[0], self.who, self.operation, self.given)
 
     def check_halt(self) -> None:
         """For what goes on for a while: a HALT that came meanwhile stops it."""
@@ -214,14 +236,30 @@ def local(env: "Mapping[str, str]", cwd: str = "", home: str = "", engine: str =
     flags = {"engine": engine} if engine else {}
     settings = Settings(there.path, cwd, env, flags)
     caller = Owner(there, settings, env, request)
-    return Context(there, Halt(place.user_home(env)), settings, caller, lambda: open_in(there, settings))
+    context = Context(there, Halt(place.user_home(env)), settings, caller, lambda: open_in(there, settings))
+    context._witness = Witness(there.path)
+    return context
 
 
 def open_in(home: Home, settings: Settings) -> "Store":
     """The store of a home."""
     home.make()
-    store = open_store(engine_of(home, settings))
+    engine = engine_of(home, settings)
+    store = _readable(open_store(engine), settings.encryption_key(), engine)
     store.patience_s = settings["lock_timeout_s"]
+    return store
+
+
+def _readable(store: "Store", key: bytes, engine: str) -> "Store":
+    """The store with its key, if it has one."""
+    if key:
+        from accord.store.wrap.encrypted import encrypted
+
+        return encrypted(store, key, engine)
+    with store.snapshot() as snapshot:
+        named = snapshot.get(*KEY_ITEM)
+    if named is not None:
+        raise errors.KeyNeeded(path=engine, key=named.value.decode())
     return store
 
 

@@ -18,7 +18,7 @@ def read(context: "Context", *, name: "Name", revision: "Revision | None" = None
     return transact(context.store, lambda tx: documents.read(tx, name, revision))
 
 
-@operation(changes=True)
+@operation(changes=True, step=True)
 def write(
     context: "Context",
     *,
@@ -33,7 +33,7 @@ def write(
     return context.change(lambda tx: documents.write(tx, name, text, how))
 
 
-@operation(changes=True)
+@operation(changes=True, step=True)
 def rm(
     context: "Context", *, name: "Name", base: "Revision | None" = None, fence: "Fence | None" = None
 ) -> "dict[str, Any]":
@@ -42,7 +42,7 @@ def rm(
     return context.change(lambda tx: documents.remove(tx, name, how))
 
 
-@operation(changes=True)
+@operation(changes=True, step=True)
 def restore(
     context: "Context", *, name: "Name", revision: "Revision | None" = None, fence: "Fence | None" = None
 ) -> "dict[str, Any]":

@@ -51,13 +51,13 @@ def acquire(
     return found
 
 
-@operation(changes=True)
+@operation(changes=True, step=True)
 def renew(context: "Context", *, name: "Name", owner: "Label", token: "Count", ttl: "Seconds" = 60) -> "dict[str, Any]":
     """Have a lock last longer, from now on."""
     return context.change(lambda tx: _shown(locks.renew(tx, name, owner, token, ttl)))
 
 
-@operation(changes=True)
+@operation(changes=True, step=True)
 def release(context: "Context", *, name: "Name", owner: "Label", token: "Count") -> "dict[str, Any]":
     """Give a lock back; only its owner can."""
 

@@ -31,7 +31,7 @@ WORDS = {
     "Priority": "PRIORITY",
     "Revision": "REVISION",
     "Fence": "FENCE",
-    "Steps": "STEPS",
+    "Steps": "JSON",
 }
 
 SCHEMAS: dict[str, dict[str, object]] = {
@@ -63,6 +63,10 @@ SCHEMAS: dict[str, dict[str, object]] = {
 
 # One name means one thing in every operation.
 HELP = {
+    "after": "only what follows this number",
+    "head": "where the audit ended once, as NUMBER:HASH, if that was kept elsewhere",
+    "since": "only what came after this revision, as EPOCH.REVISION",
+    "steps": "the changes: objects with an `operation` and its parameters",
     "base": "the revision that it is based on, which it must still have; 0: it must be new",
     "fence": "a lock that must still be held and the number it was granted with, as LOCK:NUMBER",
     "owner": "who holds it",

@@ -12,13 +12,15 @@ from accord.store.transaction import REQUESTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from accord.store.contract import Check, Committed, Write
     from accord.store.protocols import Batch, Ledger, Snapshot
 
 AUDIT = "audit"
+
+_UNREAD = ("audit.", "config.", "halt.", "home.", "hub.")  # operations that read nothing that anybody wrote
 
 
 class Audited:
@@ -35,8 +37,8 @@ class Audited:
         snapshot: "Snapshot | None" = None,
         timeout_s: float = LOCK_WAIT_S,
     ) -> "Committed":
-        entry = encode(self._who, self._operation, [_key(write) for write in writes if write.collection != REQUESTS])
-        return self._ledger.commit(checks, [*writes, Append(AUDIT, entry)], snapshot, timeout_s)
+        entry = Append(AUDIT, _entry(self._who, self._operation, writes))
+        return self._ledger.commit(checks, [*writes, entry], snapshot, timeout_s)
 
     def __getattr__(self, name: str) -> "Any":
         """What else the store has; engines without a write lock have no `exclusive`."""
@@ -59,12 +61,25 @@ class _AuditedBatch:
         self._batch.__exit__(*exc)
 
 
+def note_read(ledger: "Ledger", who: str, operation: str, given: "Mapping[str, object]") -> None:
+    """An entry for what was only read: what was asked for, and not what was answered."""
+    if not operation.startswith(_UNREAD):
+        asked = [f"{name}={value}" for name, value in given.items()]
+        ledger.commit([], [Append(AUDIT, encode(who, operation, asked))])
+
+
 def encode(who: str, operation: str, items: "Sequence[str]") -> bytes:
     entry = {"at": timestamp(time.time()), "who": who, "operation": operation, "items": items}
     return jsontext.dumps(entry).encode()
 
 
+def _entry(who: str, operation: str, writes: "Sequence[Write]") -> bytes:
+    """The same, made in a tenth of the time: no name of an item needs an escape."""
+    items = '","'.join([_key(write) for write in writes if write.collection != REQUESTS])
+    return f'{{"at":"{timestamp(time.time())}","who":"{who}","operation":"{operation}","items":["{items}"]}}'.encode()
+
+
 def _key(write: "Write") -> str:
     """What was written; what a number will name only once it is committed goes by its collection."""
-    id = None if isinstance(write, Append) else write.id
-    return f"{write.collection}/{id}" if isinstance(id, str) else write.collection
+    id = getattr(write, "id", None)
+    return f"{write.collection}/{id}" if type(id) is str else write.collection

@@ -35,7 +35,12 @@ pragma user_version = {_FORMAT};
 
 
 def search(store: "Store", cache: str, query: str, limit: int, progress: "Progress") -> "list[dict[str, Any]]":
-    """The messages with all these words, the best first; the last word may be the start of one."""
+    """The messages with all these words, the best first; the last word may be the start of one.
+
+    Of an encrypted store no index is kept that others could read: it is made in memory, each time.
+    """
+    if getattr(store, "is_encrypted", False):
+        cache = ""
     terms = _terms(query)
     if not terms:
         return []
@@ -78,9 +83,10 @@ def _count(snapshot: "Snapshot") -> int:
 
 class _Index:
     def __init__(self, cache: str) -> None:
-        folder.make_folder(cache)
-        self._path = f"{cache}/search.db"
-        os.close(folder.open_private(self._path))
+        self._path = f"{cache}/search.db" if cache else ":memory:"
+        if cache:
+            folder.make_folder(cache)
+            os.close(folder.open_private(self._path))
         try:
             self._open()
         except apsw.Error as error:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LOCAL_ENGINES = ("sqlite", "files")
 
+_KEY_BYTES = 32
+
 
 class Setting:
     def __init__(self, default: object, help: str, read: "Callable[[object], object]", trust: bool = False) -> None:
@@ -43,6 +45,12 @@ def _engine(value: object) -> object:
     return value
 
 
+def _text(value: object) -> object:
+    if not isinstance(value, str) or not value.isprintable():
+        raise ValueError("a text that can be printed")
+    return value
+
+
 def _yes_or_no(value: object) -> object:
     if isinstance(value, str):
         value = {"true": True, "false": False}.get(value.lower(), value)
@@ -64,6 +72,7 @@ SETTINGS = {
     "engine": Setting(
         "", "where everything is stored, as ENGINE:PLACE; empty: sqlite in the home", _engine, trust=True
     ),
+    "encryption_key_file": Setting("", "a file with the key of an encrypted store; empty: none", _text, trust=True),
     "message_limit": Setting(
         MAX_MESSAGE_BYTES, "bytes that one message may have, at most the default", _whole(1, MAX_MESSAGE_BYTES)
     ),
@@ -116,12 +125,28 @@ class Settings:
         return SETTINGS[name].default, "default"
 
     def _placed(self, name: str, value: object, folder: str) -> object:
-        """An engine's place on this disk is where it was written down, whatever the working directory is by then."""
+        """What lies on this disk is where it was written down, whatever the working directory is by then."""
+        if name == "encryption_key_file":
+            return os.path.join(folder, os.path.expanduser(str(value)))
         if name != "engine":
             return value
         engine, colon, place = str(value).partition(":")
         is_relative = engine in LOCAL_ENGINES and place and not place.startswith(("/", "~"))
         return f"{engine}{colon}{folder}/{place}" if is_relative else value
+
+    def encryption_key(self) -> bytes:
+        """The key that the store is encrypted with; nothing: it is not. It is shown to nobody."""
+        where, text = "$ACCORD_ENCRYPTION_KEY", self._env.get("ACCORD_ENCRYPTION_KEY", "")
+        if not text and self["encryption_key_file"]:
+            where = self["encryption_key_file"]
+            text = _read_private(where)
+        try:
+            key = bytes.fromhex(text)
+        except ValueError:
+            key = b"?"
+        if len(key) not in (0, _KEY_BYTES):
+            raise errors.InvalidConfig(path=where, reason=f"a key has {2 * _KEY_BYTES} hexadecimal digits")
+        return key
 
     def files(self) -> list[tuple[str, dict[str, object]]]:
         """The files there are and what they set, the project's first."""
@@ -155,6 +180,16 @@ def _read(name: str, value: object, where: str) -> object:
         return SETTINGS[name].read(value)
     except ValueError as error:
         raise errors.InvalidConfig(path=where, reason=f"{name} should be {error}") from None
+
+
+def _read_private(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_mode & 0o077:
+                raise errors.InvalidConfig(path=path, reason="others may read it; it should have mode 600")
+            return file.read(1000).decode("ascii", "replace").strip()
+    except OSError as error:
+        raise errors.FileUnreadable(path=path, reason=error.strerror) from None
 
 
 def read_cache(path: str) -> "dict[str, Any]":

@@ -34,6 +34,8 @@ LOCK_WAIT_S = 30.0
 # each value as a file of its own, byte for byte, and takes edits by hand for commits.
 PLAIN = "doc"
 
+KEY_ITEM = ("encryption", "key")  # names the key of an encrypted store
+
 _DIGITS = "0123456789"
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz_-" + _DIGITS
 

@@ -1,10 +1,7 @@
 """listen, events."""
 
-import shlex
-import shutil
-import subprocess
-
-from accord import errors, jsontext
+from accord import jsontext
+from accord.cli.programs import feed, program
 from accord.cli.run import as_json
 from accord.cli.show import messages, one_line
 from accord.cli.stream import ANSWER_S, Stream, introduce
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 def listen(line: "Line", words: "dict[str, Any]") -> int:
     identity = read_identity(words["identity"] if "identity" in words else myself(line, "--identity"))
     line.context.actor(identity)  # who may not act as somebody may not listen for them either
-    return _Listener(line, identity, _program(line, words), bool(words.get("no_ack"))).run()
+    return _Listener(line, identity, program(line, words), bool(words.get("no_ack"))).run()
 
 
 class _Listener:
@@ -70,31 +67,10 @@ class _Listener:
         return True
 
     def _execute(self, message: "dict[str, Any]") -> bool:
-        """Give it to the command on its standard input, where nothing in it can be taken for a command."""
-        try:
-            done = subprocess.run(self._command, input=jsontext.dumps(message).encode() + b"\n", check=False)
-        except OSError as error:
-            raise errors.FileUnreadable(path=self._command[0], reason=error.strerror) from None
-        if done.returncode:
-            self._line.io.err(
-                f"accord: the command ended with {done.returncode}; {message['message_id']} stays unread\n"
-            )
-        return not done.returncode
-
-
-def _program(line: "Line", words: "dict[str, Any]") -> list[str]:
-    """The words of --exec; one that is not there is better known now than when the first message comes."""
-    if "exec" not in words:
-        return []
-    try:
-        command = shlex.split(words["exec"])
-    except ValueError as error:
-        raise line.words.wrong(f"--exec cannot be read ({error})") from None
-    if not command:
-        raise line.words.wrong("--exec names no program")
-    if shutil.which(command[0]) is None:
-        raise line.words.wrong(f"--exec names {command[0][:100]!r}, which is no program that can be run")
-    return command
+        code = feed(self._command, jsontext.dumps(message).encode() + b"\n")
+        if code:
+            self._line.io.err(f"accord: the command ended with {code}; {message['message_id']} stays unread\n")
+        return not code
 
 
 def events(line: "Line", words: "dict[str, Any]") -> int:

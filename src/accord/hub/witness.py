@@ -1,0 +1,41 @@
+"""Once a second the audit's chain is made as long as the audit, whoever wrote to it."""
+
+import threading
+
+from accord import errors
+from accord.services import audit
+from accord.services.audited import AUDIT
+from accord.store.protocols import Store
+
+EVERY_S = 1.0
+
+
+class Witness:
+    def __init__(self, home: str, store: Store) -> None:
+        self._home = home
+        self._store = store
+        self._closed = threading.Event()
+        self._seen = 0
+        self._thread = threading.Thread(target=self._serve, name="witness", daemon=True)
+        self._thread.start()
+
+    def close(self, timeout_s: float) -> None:
+        self._closed.set()
+        self._thread.join(timeout_s)
+
+    def _serve(self) -> None:
+        while True:
+            is_last = self._closed.wait(EVERY_S)
+            try:
+                self._look()
+            except (OSError, errors.AccordError):
+                pass  # the next one goes on from there
+            if is_last:
+                return
+
+    def _look(self) -> None:
+        with self._store.snapshot() as snapshot:
+            last = snapshot.head(AUDIT).last
+        if last != self._seen:
+            audit.extend(self._home, self._store)
+            self._seen = last

@@ -1,0 +1,173 @@
+"""The audit: who changed what and when, and a chain of hashes by which it is known that nobody changed that.
+
+audit                   entries, one for each commit, numbered (see `audited.py`)
+HOME/audit/EPOCH.chain  a line for each entry: the hash of the line before it and the entry
+
+The chain is made after the commits, by whoever comes first: it goes on from where it ends. It is not flushed; what a
+power cut takes of it is made again.
+"""
+
+import fcntl
+import os
+import time
+from _blake2 import blake2b
+
+from accord import errors, jsontext
+from accord.services.audited import AUDIT
+from accord.store.contract import MAX_PAGE, number_id
+from accord.store.local import folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from accord.store.contract import Item
+    from accord.store.protocols import Snapshot, Store
+    from accord.store.transaction import Transaction
+
+OFTEN_S = 0.05  # a chain is not made longer more often than that
+
+_DIGITS = 64
+_LINE = _DIGITS + 1
+_FIRST = b"0" * _DIGITS  # what comes before the first
+
+
+class Witness:
+    """Makes the chain longer after changes, now and then."""
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+        self._next = 0.0
+        self._behind = False
+
+    def changed(self, store: "Store") -> None:
+        self._behind = True
+        if time.monotonic() >= self._next:
+            self.catch_up(store)
+
+    def catch_up(self, store: "Store") -> None:
+        """It is no failure of what was done that it cannot be witnessed now; the next one goes on from there."""
+        if not self._behind or store.durability == "none":
+            return
+        try:
+            extend(self._home, store)
+        except (OSError, errors.AccordError):
+            pass
+        self._behind = False
+        self._next = time.monotonic() + OFTEN_S
+
+
+def entries(tx: "Transaction", after: "int | None", limit: int) -> "list[dict[str, Any]]":
+    """The entries that follow a number, or the last ones; oldest first."""
+    if after is None:
+        page = list(reversed(tx.list(AUDIT, limit=limit, reverse=True)))
+    else:
+        page = list(tx.list(AUDIT, number_id(after) if after else "", limit))
+    return [{"number": int(item.id), **jsontext.loads_own(item.value)} for item in page]  # type: ignore[dict-item]
+
+
+def extend(home: str, store: "Store") -> str:
+    """Make the chain as long as the audit; where it ends, as NUMBER:HASH."""
+    store.sync()  # nothing is witnessed that a power cut could take back
+    with store.snapshot() as snapshot, _Chain(home, snapshot.epoch) as chain:
+        last = chain.last()
+        for item in _entries(snapshot, chain.length):
+            if int(item.id) != chain.length + 1:
+                break  # one is missing, which `verify` says
+            last = _hash(last, item.value)
+            chain.add(last)
+        return f"{chain.length}:{last.decode()}"
+
+
+def verify(home: str, store: "Store", head: str = "") -> "dict[str, Any]":
+    """Compare every entry with the chain, and the chain with a line that somebody kept; then go on with it."""
+    with store.snapshot() as snapshot, _Chain(home, snapshot.epoch) as chain:
+        path = chain.path
+        lines = chain.lines()
+        _compare(snapshot, lines, path)
+        known = len(lines)
+    kept = _kept(head, lines, path)
+    end = extend(home, store)
+    return {"entries": int(end.partition(":")[0]), "compared": known, "head": end, "kept": kept}
+
+
+def _compare(snapshot: "Snapshot", lines: list[bytes], path: str) -> None:
+    last, number = _FIRST, 0
+    for item in _entries(snapshot, 0):
+        number += 1
+        if int(item.id) != number:
+            raise errors.AuditBroken(reason=f"entry {number} is missing", path=path)
+        last = _hash(last, item.value)
+        if number <= len(lines) and last != lines[number - 1]:
+            raise errors.AuditBroken(reason=f"entry {number} was changed, or the chain was", path=path)
+    if number < max(len(lines), snapshot.head(AUDIT).last):
+        raise errors.AuditBroken(reason=f"entry {number + 1} and what follows are missing", path=path)
+
+
+def _kept(head: str, lines: list[bytes], path: str) -> bool:
+    """Whether a line that was kept elsewhere is one of the chain's."""
+    if not head:
+        return False
+    number, _, digits = head.partition(":")
+    if not number.isascii() or not number.isdigit() or len(number) > _DIGITS // 4 or len(digits) != _DIGITS:
+        raise errors.Usage(reason=f"{head[:100]!r} is no head of an audit, as NUMBER:HASH", see="audit.verify")
+    at = int(number)
+    if at > len(lines) or (at and lines[at - 1] != digits.encode()) or (not at and digits.encode() != _FIRST):
+        raise errors.AuditBroken(reason=f"entry {at} is not the one that was kept", path=path)
+    return True
+
+
+def _entries(snapshot: "Snapshot", after: int) -> "Iterator[Item]":
+    place = number_id(after) if after else ""
+    while page := snapshot.list(AUDIT, place, MAX_PAGE):
+        yield from page
+        place = page[-1].id
+
+
+def _hash(before: bytes, entry: bytes) -> bytes:
+    return blake2b(before + entry, digest_size=_DIGITS // 2).hexdigest().encode()
+
+
+class _Chain:
+    """The file, for one process at a time."""
+
+    def __init__(self, home: str, epoch: str) -> None:
+        self.path = f"{home}/audit/{epoch}.chain"
+        self.length = 0  # lines, with those that are not written yet
+        self._new: list[bytes] = []
+
+    def __enter__(self) -> "_Chain":
+        folder.make_folder(os.path.dirname(self.path))
+        self._fd = folder.open_private(self.path)
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        self._mend()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        try:
+            if self._new:
+                os.pwrite(self._fd, b"".join(self._new), (self.length - len(self._new)) * _LINE)
+        finally:
+            os.close(self._fd)
+
+    def last(self) -> bytes:
+        return self._line(self.length) if self.length else _FIRST
+
+    def lines(self) -> list[bytes]:
+        data = os.pread(self._fd, self.length * _LINE, 0)
+        return [data[at : at + _DIGITS] for at in range(0, len(data), _LINE)]
+
+    def add(self, line: bytes) -> None:
+        self._new.append(line + b"\n")
+        self.length += 1
+
+    def _mend(self) -> None:
+        """Drop what a process that was killed, or a power cut, left half-written at the end."""
+        self.length = os.fstat(self._fd).st_size // _LINE
+        while self.length and self._line(self.length).strip(b"0123456789abcdef"):
+            self.length -= 1
+        os.ftruncate(self._fd, self.length * _LINE)
+
+    def _line(self, number: int) -> bytes:
+        return os.pread(self._fd, _DIGITS, (number - 1) * _LINE)

@@ -1,0 +1,68 @@
+"""Several changes in one step: all of them, or none."""
+
+import os
+
+import pytest
+
+from accord.operations import call
+from accord.operations.context import local
+from tests.operations.people import refusal
+from tests.operations.ways import CommandLine, Python, Way
+
+pytestmark = pytest.mark.covers("S4")
+
+
+def write(name: str, text: str, **more: object) -> dict[str, object]:
+    return {"operation": "doc.write", "name": name, "text": text, **more}
+
+
+def names(way: Way) -> list[str]:
+    return [document["name"] for document in way.do("doc.list")["documents"]]
+
+
+def test_all_or_nothing(way: Way) -> None:
+    publish = {"operation": "topic.publish", "channel": "builds", "message": "done"}
+    found = way.do("tx.run", steps=[write("a", "1"), write("b", "1"), publish])["results"]
+    assert [one["revision"] for one in found[:2]] == [1, 1]
+    assert found[2] == {"channel": "builds", "sequence": 1}
+    wrong = refusal("CONFLICT", way.do, "tx.run", steps=[write("c", "1"), publish, write("a", "2", base=7)])
+    assert wrong.details["step"] == 3
+    assert names(way) == ["a", "b"]
+    assert way.do("topic.last", channel="builds")["sequence"] == 1
+
+
+def test_what_is_no_step(way: Way) -> None:
+    for step in ({}, {"operation": "mail.send"}, {"operation": "doc.read", "name": "a"}, {"operation": 7}):
+        refusal("USAGE", way.do, "tx.run", steps=[step])
+    refusal("USAGE", way.do, "tx.run", steps=[])
+    refusal("USAGE", way.do, "tx.run", steps=[write("a", "1", color="red")])
+    refusal("INVALID_NAME", way.do, "tx.run", steps=[write("../a", "1")])
+    refusal("USAGE", way.do, "tx.run", steps=[write("a", "1"), write("a", "2")])
+    assert names(way) == []
+
+
+def test_a_halt_stops_what_it_stops_alone(memory: Python) -> None:
+    memory.do("halt.set", reason="stop")
+    memory.do("tx.run", steps=[write("a", "1")])
+    refusal("HALTED", memory.do, "tx.run", steps=[{"operation": "topic.publish", "channel": "b", "message": "x"}])
+
+
+def test_more_than_a_commit_holds(memory: Python) -> None:
+    many = [write(f"d{number}", "x") for number in range(60)]
+    refusal("COMMIT_TOO_LARGE", memory.do, "tx.run", steps=many)
+    assert names(memory) == []
+
+
+def test_from_a_file_and_from_standard_input(lone_shell: CommandLine) -> None:
+    done = lone_shell.run(["tx", "-"], b'[{"operation": "doc.write", "name": "a", "text": "1"}]')
+    assert done.returncode == 0, done.stdout
+    assert lone_shell.run(["tx", "-"], b"[{").returncode == 65
+    assert names(lone_shell) == ["a"]
+
+
+def test_the_same_request_is_done_once(memory: Python) -> None:
+    context = local(os.environ, engine=memory.engine, request="r1")
+    steps = [{"operation": "topic.publish", "channel": "builds", "message": "x"}]
+    first = call(context, "tx.run", {"steps": steps})
+    assert call(context, "tx.run", {"steps": steps}) == first == {"results": [{"channel": "builds", "sequence": 1}]}
+    assert memory.do("topic.last", channel="builds")["sequence"] == 1
