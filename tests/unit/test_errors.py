@@ -24,8 +24,9 @@ OWN_EXITS = {
 
 # How a sentence starts that tells a person what to do.
 VERBS = {
-    "Ask", "Check", "Choose", "Convert", "Do", "Encode", "Free", "Install", "Join", "Leave", "Let", "List", "Make",
-    "Acquire", "Claim", "Find", "Give", "Mend", "Move", "Open", "Put", "Read", "Run", "Send", "Split", "Start", "Stop", "Take", "Try", "Upgrade", "Wait", "Write",
+    "Acquire", "Ask", "Check", "Choose", "Claim", "Convert", "Do", "Encode", "Find", "Free", "Give", "Install",
+    "Join", "Leave", "Let", "List", "Make", "Mend", "Move", "Open", "Put", "Read", "Run", "Send", "Split", "Start",
+    "Stop", "Take", "Try", "Upgrade", "Wait", "Write",
 }  # fmt: skip
 
 
