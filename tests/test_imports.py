@@ -22,7 +22,7 @@ LAYERS = [
     {"home", "settings", "services"},
     {"operations"},
     {"api"},
-    {"demo"},
+    {"demo", "measure"},
     {"brains", "runner", "wake", "peers"},
     {"hub"},
     {"cli"},

@@ -86,6 +86,7 @@ def _operation_row(name: str) -> str:
         for note, holds in (
             ("operator", function.right == "operator"),  # type: ignore[attr-defined]
             ("halted", function.halts),  # type: ignore[attr-defined]
+            ("a step", function.step),  # type: ignore[attr-defined]
         )
         if holds
     ]

@@ -26,7 +26,7 @@ VERBS = {
     "lock acquire": "locks", "lock renew": "locks", "lock release": "locks", "lock list": "locks",
     "publish": "topics", "subscribe": "topics", "topic read": "topics", "topic last": "topics",
     "tx": "tx",
-    "audit": "audit",
+    "audit": "audit", "bench": "bench",
     "halt": "control", "unhalt": "control", "engage": "control",
     "init": "setup", "config": "setup", "trust": "setup", "doctor": "setup", "demo": "setup",
     "hub start": "hub", "hub stop": "hub", "hub restart": "hub", "hub status": "hub", "hub logs": "hub",
@@ -55,7 +55,7 @@ class Line:
             if not port.isascii() or not port.isdigit() or len(port) > 5:
                 raise self.words.wrong(f"--hub-port {port[:20]!r} is no port")
             self._context = self.io.context(self.words.globals)
-            self._context.progress = self._progress
+            self._context.progress = self.progress
         return self._context
 
     def call(self, operation: str, params: "Mapping[str, object]") -> "dict[str, Any]":
@@ -66,7 +66,7 @@ class Line:
         except errors.Usage as error:
             raise self.words.wrong(str(error.details["reason"])) from None
 
-    def _progress(self, done: int, total: int) -> None:
+    def progress(self, done: int, total: int) -> None:
         """A bar that is drawn over itself, and gone when all is done, where a person looks."""
         if self.io.is_terminal(2):
             from accord.cli.show import bar

@@ -1,0 +1,75 @@
+"""bench."""
+
+import os
+
+from accord import errors
+from accord.cli.show import table
+from accord.cli.words import Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.cli.run import Line
+
+_OPERATIONS = 1000
+_FIGURES = ("per_second", "p50_ms", "p95_ms", "p99_ms", "worst_ms", "fairness")
+
+
+def bench(line: "Line", words: "dict[str, Any]") -> int:
+    from accord.measure import measure
+    from accord.operations.kinds import READERS
+
+    engines = _engines(line)
+    operations: Any = READERS["Count"](words.get("operations", _OPERATIONS))
+    duration: Any = READERS["Seconds"](words.get("duration", 0))
+    found = measure(engines, operations, duration, line.progress)
+    lost = sum(row.get("lost", 0) for row in found)
+    line.answer({"results": found, "lost": lost}, lambda: _text(line, found, lost), styled=True)
+    if "plot" in words:
+        _plot(line, words["plot"], found)
+    return 1 if lost else 0
+
+
+def _engines(line: "Line") -> list[str]:
+    from accord.measure import ENGINES
+
+    named = line.words.globals.get("--engine", "")
+    engines = named.split(",") if named else list(ENGINES)
+    strange = [name for name in engines if name not in ENGINES]
+    if strange:
+        raise line.words.wrong(f"{strange[0][:50]!r} cannot be measured; there are {', '.join(ENGINES)}")
+    return engines
+
+
+def _text(line: "Line", found: "list[dict[str, Any]]", lost: int) -> str:
+    rows = [(row["engine"], row["workload"], *[row[figure] for figure in _FIGURES]) for row in found]
+    head = ("engine", "workload", "a second", "p50 ms", "p95 ms", "p99 ms", "worst ms", "fairness")
+    verdict = (
+        f"LOST UPDATES: {lost}" if lost else "no update was lost in the race of 10 processes with 100 updates each"
+    )
+    return f"{table(line, head, rows)}\n{verdict}\n"
+
+
+def _plot(line: "Line", path: str, found: "list[dict[str, Any]]") -> None:
+    from accord.measure.report import svg
+
+    try:
+        with open(os.path.join(line.io.cwd, path), "w", encoding="utf-8") as file:
+            file.write(svg(found))
+    except OSError as error:
+        raise errors.FileUnreadable(path=path, reason=error.strerror) from None
+
+
+VERBS = {
+    "bench": Verb(
+        bench,
+        extra={"operations": "Count", "duration": "Seconds", "plot": "Path"},
+        notes={
+            "operations": "how many of each kind; 1,000 when not given",
+            "duration": "at most so many seconds for each kind",
+            "plot": "a file for a picture of it, as SVG",
+        },
+        help="Measure the engines on this machine, or those named with --engine, and race ten processes on each.",
+    ),
+}
