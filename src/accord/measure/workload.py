@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import accord
-from accord import errors
+from accord import api, errors
 
 RACE = "race"
 NAMES = (RACE, "write", "read", "lock", "queue")
@@ -16,7 +15,7 @@ _SHARED = "counter"
 def run(folder: str, url: str, name: str, count: int, duration_s: float, index: int) -> dict[str, Any]:
     """Do it so often, or for so long; when it began and ended, and the microseconds of each."""
     times = []
-    with accord.open(home=f"{folder}/home", engine=url) as home:
+    with api.open(home=f"{folder}/home", engine=url) as home:
         once = _WORKLOADS[name](home, index)
         began = now = time.monotonic()
         for number in range(count):
@@ -30,7 +29,7 @@ def run(folder: str, url: str, name: str, count: int, duration_s: float, index: 
 
 def counted(folder: str, url: str) -> int:
     """How far the race has counted."""
-    with accord.open(home=f"{folder}/home", engine=url) as home:
+    with api.open(home=f"{folder}/home", engine=url) as home:
         return int(home.doc.read(name=_SHARED)["text"])
 
 
