@@ -26,7 +26,7 @@ VERBS = {
     "lock acquire": "locks", "lock renew": "locks", "lock release": "locks", "lock list": "locks",
     "publish": "topics", "subscribe": "topics", "topic read": "topics", "topic last": "topics",
     "tx": "tx",
-    "audit": "audit", "bench": "bench",
+    "audit": "audit", "bench": "bench", "shellenv": "shell", "shell": "shell",
     "halt": "control", "unhalt": "control", "engage": "control",
     "init": "setup", "config": "setup", "trust": "setup", "doctor": "setup", "demo": "setup",
     "hub start": "hub", "hub stop": "hub", "hub restart": "hub", "hub status": "hub", "hub logs": "hub",

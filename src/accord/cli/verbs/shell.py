@@ -1,0 +1,242 @@
+"""shellenv, shell: functions for agents that are shell scripts."""
+
+import subprocess
+import sys
+
+from accord import errors, platform
+from accord.cli.shells import Shell, owner_of
+from accord.cli.terminal import safe
+from accord.cli.words import Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from accord.cli.run import Line
+
+LOCK_S = 30.0  # that a lock lasts unless it is renewed, as it is while the shell lives
+_WAIT_S = 30.0
+
+# Each function of the shell, and what it does here.
+_FUNCTIONS = {
+    "communication_backend_init": "init",
+    "communication_backend_read": "read",
+    "communication_backend_write": "write",
+    "communication_backend_lock": "lock",
+    "communication_backend_unlock": "unlock",
+    "communication_backend_transaction_begin": "begin",
+    "communication_backend_transaction_commit": "commit",
+    "communication_backend_transaction_rollback": "rollback",
+    "acquire_file_lock": "lock",
+    "acquire_atomic_lock": "lock",
+    "release_file_lock": "unlock",
+    "begin_file_transaction": "begin",
+    "add_to_transaction": "add",
+    "commit_file_transaction": "commit",
+    "safe_read_memory_file": "read",
+    "safe_write_memory_file": "safe-write",
+    "enqueue_command": "enqueue",
+    "dequeue_command": "dequeue",
+    "update_task_assignments": "assign",
+    "health_check_communication": "health",
+    "migrate_data_from_backend": "migrate",
+}
+
+
+def shellenv(line: "Line", words: "dict[str, Any]") -> None:
+    text = "".join(f'{name}() {{ command accord shell {do} "$$" -- "$@"; }}\n' for name, do in _FUNCTIONS.items())
+    line.answer({"text": text}, lambda: text)
+
+
+def shell(line: "Line", words: "dict[str, Any]") -> int:
+    """Its exit codes are those of the functions: 1 for failure or nothing there, 2 for a conflict."""
+    what, pid, given = words.get("do", ""), words.get("pid", ""), words.get("words", [])
+    if what not in _DO or not pid.isascii() or not pid.isdigit() or len(pid) > 10:
+        raise line.words.wrong(f"It takes one of {', '.join(_DO)} and the number of a process")
+    do, least, most = _DO[what]
+    try:
+        if not least <= len(given) <= most:
+            raise line.words.wrong(f"{what} takes {least} to {most} words, and got {len(given)}")
+        if do is _keep:  # for as long as the shell lives: it must not hold up its other functions
+            return _keep(line, int(pid), *given)
+        with Shell(line.context, int(pid)) as there:
+            return do(line, there, *given) or 0
+    except errors.Empty:
+        return 1
+    except errors.AccordError as error:
+        line.io.err(f"accord: {safe(str(error))} [{error.code}]\n")
+        return 2 if isinstance(error, errors.Conflict) else 1
+
+
+def _init(line: "Line", there: Shell) -> None:
+    line.call("home.init", {})
+
+
+def _read(line: "Line", there: Shell, path: str, *ignored: str) -> None:
+    """Retries and pauses, which the function takes, are not needed: what is read is never half-written."""
+    name = _name(path)
+    text = there.staged(name)
+    if text is None:
+        found = line.call("doc.read", {"name": name})
+        there.revisions[name], text = found["revision"], found["text"]
+    line.io.out(text if text.endswith("\n") else f"{text}\n")
+
+
+def _write(line: "Line", there: Shell, path: str, text: str, ttl: str = "0") -> None:
+    name = _name(path)
+    if there.steps is not None:
+        _stage(there, name, text, ttl)
+    else:
+        there.revisions[name] = line.call("doc.write", {"name": name, "text": text, "ttl": ttl})["revision"]
+
+
+def _safe_write(line: "Line", there: Shell, path: str, text: str, check: str = "true") -> None:
+    """Refused when somebody else wrote since this shell last read or wrote it."""
+    name = _name(path)
+    if there.steps is not None:
+        _stage(there, name, text)
+        return
+    base = there.revisions.get(name) if check == "true" else None
+    there.revisions[name] = line.call("doc.write", {"name": name, "text": text, "base": base})["revision"]
+
+
+def _begin(line: "Line", there: Shell) -> None:
+    if there.steps is not None:
+        raise line.words.wrong("This shell has begun a transaction already")
+    there.steps = []
+
+
+def _add(line: "Line", there: Shell, path: str, text: str) -> None:
+    if there.steps is None:
+        raise line.words.wrong("This shell has begun no transaction")
+    _stage(there, _name(path), text)
+
+
+def _stage(there: Shell, name: str, text: str, ttl: str = "0") -> None:
+    """A document has one text in a transaction: the last."""
+    step: dict[str, Any] = {"operation": "doc.write", "name": name, "text": text, "ttl": ttl}
+    if name in there.revisions:
+        step["base"] = there.revisions[name]
+    there.steps = [other for other in there.steps or [] if other["name"] != name] + [step]
+
+
+def _commit(line: "Line", there: Shell) -> None:
+    """A transaction that meets a conflict is over, and nothing of it was done."""
+    if there.steps is None:
+        raise line.words.wrong("This shell has begun no transaction")
+    steps, there.steps = there.steps, None
+    for step in steps:
+        there.revisions.pop(step["name"], None)  # to be read again, if this fails
+    results = line.call("tx.run", {"steps": steps})["results"] if steps else []
+    there.revisions.update({result["name"]: result["revision"] for result in results})
+
+
+def _rollback(line: "Line", there: Shell) -> None:
+    there.steps = None
+
+
+def _lock(line: "Line", there: Shell, name: str, timeout: str = str(_WAIT_S)) -> None:
+    lock = _name(name)
+    token = line.call("lock.acquire", {"name": lock, "owner": there.owner, "ttl": LOCK_S, "wait": timeout})["token"]
+    there.locks[lock] = token
+    command = [sys.executable, "-m", "accord", "shell", "keep", str(there.pid), "--", lock, str(token), there.owner]
+    subprocess.Popen(
+        command,
+        env=dict(line.io.env),
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _unlock(line: "Line", there: Shell, name: str) -> None:
+    token = there.locks.pop(_name(name), 0)
+    if not token:
+        raise line.words.wrong(f"This shell does not hold {name[:100]!r}")
+    line.call("lock.release", {"name": _name(name), "owner": there.owner, "token": token})
+
+
+def _keep(line: "Line", pid: int, name: str, token: str, owner: str) -> int:
+    """Renew a lock while the shell lives and holds it; give it back when the shell is gone."""
+    params = {"name": name, "owner": owner, "token": token}
+    while True:
+        is_gone = owner_of(pid) != owner or platform.wait_for_end(pid, LOCK_S / 3)
+        try:
+            if is_gone:
+                line.call("lock.release", params)
+                return 0
+            line.call("lock.renew", {**params, "ttl": LOCK_S})
+        except errors.LockLost:
+            return 0
+
+
+def _enqueue(line: "Line", there: Shell, agent: str, command: str, priority: str = "normal") -> None:
+    found = line.call("queue.push", {"queue": agent, "payload": command, "priority": priority})
+    line.io.out(f"Command enqueued with sequence {found['sequence']}\n")
+
+
+def _dequeue(line: "Line", there: Shell, agent: str) -> None:
+    """The command is out of the queue before it is printed: it is done once, or, if this is killed now, not at all."""
+    found = line.call("queue.pop", {"queue": agent})
+    line.call("queue.done", {"queue": agent, "receipt": found["receipt"]})
+    line.io.out(f"{found['payload']}\n")
+
+
+def _assign(line: "Line", there: Shell, agent: str, task: str, session: str) -> None:
+    try:
+        line.call("task.add", {"title": task, "id": task})
+    except errors.TaskExists:
+        pass
+    line.call("task.assign", {"id": task, "agent": agent, "session": session})
+
+
+def _health(line: "Line", there: Shell) -> int:
+    return 0 if line.call("home.doctor", {})["healthy"] else 1
+
+
+def _migrate(line: "Line", there: Shell, *words: str) -> int:
+    raise line.words.wrong("Moving from one engine to another comes with a later version")
+
+
+def _name(path: str) -> str:
+    """The document, or the lock, that a path stands for."""
+    return "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+# How many words each takes, at least and at most.
+_DO: "dict[str, tuple[Callable[..., int | None], int, int]]" = {
+    "init": (_init, 0, 0),
+    "read": (_read, 1, 3),
+    "write": (_write, 2, 3),
+    "safe-write": (_safe_write, 2, 3),
+    "begin": (_begin, 0, 0),
+    "add": (_add, 2, 2),
+    "commit": (_commit, 0, 0),
+    "rollback": (_rollback, 0, 0),
+    "lock": (_lock, 1, 2),
+    "unlock": (_unlock, 1, 1),
+    "keep": (_keep, 3, 3),
+    "enqueue": (_enqueue, 2, 3),
+    "dequeue": (_dequeue, 1, 1),
+    "assign": (_assign, 3, 3),
+    "health": (_health, 0, 0),
+    "migrate": (_migrate, 0, 9),
+}
+
+VERBS = {
+    "shellenv": Verb(shellenv, help='Print functions for a shell; use them with: eval "$(accord shellenv)"'),
+    "shell": Verb(
+        shell,
+        positional=("do", "pid", "words"),
+        extra={"do": "Text", "pid": "Text", "words": "Words"},
+        notes={
+            "do": "what the function does",
+            "pid": "the shell",
+            "words": "the function's own words",
+        },
+        help="Do what a function of `accord shellenv` is for.",
+    ),
+}
