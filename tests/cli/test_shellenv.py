@@ -1,0 +1,178 @@
+"""The functions of `accord shellenv`, in the shells that people have, several at once, and killed in the middle."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from accord.cli.verbs.shell import LOCK_S
+
+pytestmark = pytest.mark.covers("S16")
+
+TIMEOUT_S = 60.0
+FUNCTIONS = """
+    communication_backend_init communication_backend_read communication_backend_write communication_backend_lock
+    communication_backend_unlock communication_backend_transaction_begin communication_backend_transaction_commit
+    communication_backend_transaction_rollback acquire_file_lock release_file_lock acquire_atomic_lock
+    begin_file_transaction add_to_transaction commit_file_transaction safe_read_memory_file safe_write_memory_file
+    enqueue_command dequeue_command update_task_assignments health_check_communication migrate_data_from_backend
+""".split()
+
+
+class Shells:
+    def __init__(self, home: Path, name: str = "bash") -> None:
+        self.name = name
+        path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+        self._env = {"HOME": str(home), "ACCORD_HOME": str(home / "accord"), "PATH": path}
+
+    def start(self, script: str) -> "subprocess.Popen[str]":
+        words = [self.name, "-c", f'eval "$(accord shellenv)"\n{script}']
+        return subprocess.Popen(
+            words, env=self._env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def run(self, script: str) -> list[str]:
+        """What it prints, line by line; errors are not shown."""
+        return self.start(script).communicate(timeout=TIMEOUT_S)[0].splitlines()
+
+
+@pytest.fixture(params=["sh", "bash", "zsh"])
+def shells(request: pytest.FixtureRequest, tmp_path: Path) -> Shells:
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    return Shells(tmp_path, request.param)
+
+
+@pytest.fixture
+def bash(tmp_path: Path) -> Shells:
+    return Shells(tmp_path)
+
+
+def test_every_function_is_there(shells: Shells) -> None:
+    names = " ".join(FUNCTIONS)
+    assert shells.run(f"for f in {names}; do type $f >/dev/null 2>&1 || echo $f; done") == []
+
+
+def test_documents(shells: Shells) -> None:
+    assert shells.run("""
+        communication_backend_init && echo ready
+        communication_backend_write ./memory/a.md "-n it's \\"quoted\\" \\$HOME"
+        communication_backend_read /memory/a.md
+        communication_backend_read nothing || echo $?
+        seen=$(safe_read_memory_file memory/a.md)
+        communication_backend_write memory/b.md x
+        safe_write_memory_file memory/a.md mine && safe_write_memory_file memory/a.md again && echo written
+        accord doc write memory/a.md --text other >/dev/null
+        safe_write_memory_file memory/a.md late || echo $?
+        safe_write_memory_file memory/a.md forced false && echo $?
+        safe_read_memory_file memory/a.md
+        communication_backend_read || echo $?
+        communication_backend_write ../x y || echo $?
+    """) == ["ready", '-n it\'s "quoted" $HOME', "1", "written", "2", "0", "forced", "1", "1"]
+
+
+def test_transactions(shells: Shells) -> None:
+    assert shells.run("""
+        commit_file_transaction || echo $?
+        add_to_transaction a 1 || echo $?
+        begin_file_transaction
+        add_to_transaction a 1
+        add_to_transaction a 2
+        communication_backend_write b 1
+        safe_read_memory_file a
+        accord doc list
+        commit_file_transaction && safe_read_memory_file a && safe_read_memory_file b
+        communication_backend_transaction_begin
+        add_to_transaction a 3
+        communication_backend_transaction_rollback
+        safe_read_memory_file a
+        begin_file_transaction
+        add_to_transaction a 4
+        add_to_transaction c 4
+        accord doc write a --text other >/dev/null
+        commit_file_transaction || echo conflict $?
+        safe_read_memory_file c || echo $?
+        begin_file_transaction && begin_file_transaction || echo $?
+    """) == ["1", "1", "2", "no documents", "2", "1", "2", "conflict 2", "1", "1"]
+
+
+def test_queues_and_tasks(shells: Shells) -> None:
+    assert shells.run("""
+        dequeue_command worker || echo $?
+        enqueue_command worker "make test"
+        enqueue_command worker "make check" high
+        dequeue_command worker
+        dequeue_command worker
+        dequeue_command worker || echo $?
+        update_task_assignments ann build s1 && update_task_assignments ann build s1 && echo assigned
+        health_check_communication && echo healthy
+    """) == [
+        "1",
+        "Command enqueued with sequence 1",
+        "Command enqueued with sequence 2",
+        "make check",
+        "make test",
+        "1",
+        "assigned",
+        "healthy",
+    ]
+
+
+def test_locks_between_shells(bash: Shells) -> None:
+    holder = bash.start("acquire_file_lock res 5 && echo held; read word; release_file_lock res; echo $?; read word")
+    assert holder.stdout is not None
+    assert holder.stdin is not None
+    assert holder.stdout.readline() == "held\n"
+    assert bash.run("acquire_file_lock res 0.2 || echo $?; release_file_lock res || echo $?") == ["1", "1"]
+    waiter = bash.start("acquire_atomic_lock res 30; echo $?")
+    holder.stdin.write("\n")
+    holder.stdin.flush()
+    assert holder.stdout.readline() == "0\n"
+    assert waiter.communicate(timeout=TIMEOUT_S)[0] == "0\n"
+    holder.communicate(timeout=TIMEOUT_S)
+
+
+def test_a_killed_shell_leaves_neither_its_lock_nor_half_a_transaction(bash: Shells) -> None:
+    killed = bash.start("begin_file_transaction; add_to_transaction a 1; acquire_file_lock res; echo ready; read word")
+    assert killed.stdout is not None
+    assert killed.stdout.readline() == "ready\n"
+    other = bash.start("begin_file_transaction; add_to_transaction b 1; echo ready; read word; commit_file_transaction")
+    assert other.stdout is not None
+    assert other.stdout.readline() == "ready\n"
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.communicate(timeout=TIMEOUT_S)
+    began = time.monotonic()
+    assert bash.run("acquire_file_lock res 20; echo $?") == ["0"]
+    assert time.monotonic() - began < LOCK_S / 2
+    other.communicate("\n", timeout=TIMEOUT_S)
+    assert [line.split()[0] for line in bash.run("accord doc list")] == ["document", "b"]
+
+
+def test_many_shells_at_once(bash: Shells) -> None:
+    script = """
+        for n in 1 2 3; do
+            begin_file_transaction
+            add_to_transaction own/NUMBER $n
+            commit_file_transaction || echo failed
+            enqueue_command all NUMBER-$n >/dev/null || echo failed
+        done
+    """
+    started = [bash.start(script.replace("NUMBER", str(number))) for number in range(5)]
+    assert [process.communicate(timeout=TIMEOUT_S)[0] for process in started] == [""] * 5
+    taken = bash.run("while dequeue_command all; do :; done")
+    assert sorted(taken) == [f"{number}-{n}" for number in range(5) for n in (1, 2, 3)]
+
+
+@pytest.mark.long
+def test_a_lock_is_renewed_while_the_shell_lives(bash: Shells) -> None:
+    holder = bash.start("acquire_file_lock res && echo held; read word")
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    time.sleep(LOCK_S + 5)
+    assert bash.run("acquire_file_lock res 0.1 || echo $?") == ["1"]
+    holder.communicate("\n", timeout=TIMEOUT_S)
