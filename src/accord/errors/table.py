@@ -51,6 +51,7 @@
     ├── HubFailed            a hub that did not start
     ├── HubLost              it went away while a command was in it
     ├── HubOutdated          a newer accord has written to the store of a running hub
+    ├── HubSilent            one that runs and does not answer
     ├── PortInUse            another program listens there
     ├── RequestTimeout       a request that took too long
     ├── TooBusy              more at once than the hub takes
@@ -334,7 +335,7 @@ class Interrupted(AccordError):
 
 class HubNotRunning(AccordError):
     code, rpc, exit, http = "HUB_NOT_RUNNING", -32055, 69, 503
-    text = "No hub runs in {home}{but}. Start one with: accord hub start"
+    text = "No hub runs in {home}{there}. {cure}"
 
 
 class HubFailed(AccordError):
@@ -350,6 +351,14 @@ class HubLost(AccordError):
 class HubOutdated(AccordError):
     code, rpc, exit, http = "HUB_OUTDATED", -32058, 69, 503
     text = "The hub is older than what wrote to {path} last, and stops. Start it anew with: accord hub start"
+
+
+class HubSilent(AccordError):
+    code, rpc, exit, http = "HUB_SILENT", -32067, 69, 503
+    text = (
+        "The hub (process {pid}) runs, and has not answered within {timeout_seconds:g} s: it is stopped or stuck. "
+        "Commands work without it; end it and start another with: accord hub restart"
+    )
 
 
 class PortInUse(AccordError):
