@@ -250,12 +250,18 @@ class NotRegistered(AccordError):
 
 class TokenMissing(AccordError):
     code, rpc, exit, http = "TOKEN_MISSING", -32039, 77, 401
-    text = "Acting as {identity} needs its token. Put it into $ACCORD_TOKEN or {path}, or register again with --force."
+    text = (
+        "Acting as {identity} needs its token. Commands take it from $ACCORD_TOKEN or {path}; connections show it with "
+        "session.open. Who has lost it registers again, with force."
+    )
 
 
 class TokenInvalid(AccordError):
     code, rpc, exit, http = "TOKEN_INVALID", -32053, 77, 403
-    text = "This is not the token of {identity}. Put the right one into $ACCORD_TOKEN or {path}."
+    text = (
+        "This is not the token of {identity}. Show the right one: commands in $ACCORD_TOKEN or {path}, connections "
+        "with session.open."
+    )
 
 
 class InvalidId(AccordError):
@@ -393,7 +399,7 @@ class InvalidRequest(AccordError):
 
 class MethodNotFound(AccordError):
     code, rpc, exit, http = "METHOD_NOT_FOUND", -32601, 65, 404
-    text = "There is no method {method!r}. Read the list of operations."
+    text = "There is no method {method!r}{near}. Read: docs/operations.md and docs/rpc.md"
 
 
 class KeyNotFound(AccordError):
