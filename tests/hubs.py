@@ -46,7 +46,7 @@ class Hub:
         os.close(tell)
         with open(told, "rb") as words:
             word = words.readline()
-        assert b'"ready"' in word, word + (self.home.parent / "hub-says").read_bytes()
+        assert b'"started"' in word, word + (self.home.parent / "hub-says").read_bytes()
         return self._process
 
     def close(self) -> None:

@@ -30,9 +30,10 @@ what to do, and what stands in braces is also in the error's `details`.
 OPERATIONS_INTRO = """\
 # Operations
 
-Made from `src/accord/operations/` by `make reference`. Each is one function, reached under one name from the command
-line and from Python (`accord.open().mail.send(...)`). *operator*: agents may not. *halted*: refused while everything is
-halted.
+Made from `src/accord/operations/` by `make reference`. Each is one function, reached under one name: from Python
+(`accord.open().mail.send(...)`), and as a method of [JSON-RPC](rpc.md), whose `method` is what stands in the first
+column and whose `params` are the parameters by these names. Verbs of the [command line](cli.md) call them too.
+*operator*: agents may not. *halted*: refused while everything is halted. *own process*: no method of JSON-RPC.
 
 | operation | what it does | parameters | |
 | --- | --- | --- | --- |
@@ -87,6 +88,7 @@ def _operation_row(name: str) -> str:
             ("operator", function.right == "operator"),  # type: ignore[attr-defined]
             ("halted", function.halts),  # type: ignore[attr-defined]
             ("a step", function.step),  # type: ignore[attr-defined]
+            ("own process", function.here),  # type: ignore[attr-defined]
         )
         if holds
     ]

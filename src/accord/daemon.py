@@ -1,6 +1,6 @@
 """The hub's process: it joins the hub and its doors, and ends when it is told to.
 
-python -m accord.daemon HOME [--port=PORT] [--http-port=PORT]
+python -m accord.daemon HOME [--port=PORT] [--http-port=PORT] [--json=1]
 
 `accord hub start` starts it so, and waits for its word on a pipe (`--told-by`) with the start held (`--gate`).
 """
@@ -17,6 +17,7 @@ from typing import Any
 
 from accord import errors, jsontext, operations, place, platform
 from accord.cli.run import VERBS, find_verb
+from accord.cli.verbs.hub import where
 from accord.doors import http, unix, zmq
 from accord.errors.table import to_json
 from accord.home import Home
@@ -94,11 +95,11 @@ class Daemon:
         hub = Hub(self._home, place.user_home(os.environ), self._log)
         doors = await self._open_doors(hub)
         self._hear_signals(hub)
-        os.pwrite(self._lock, jsontext.dumps(hub.status()).encode() + b"\n", 0)
-        self.say({"ready": True})
+        self._note(hub.status())
+        self.say({"started": True, **hub.status()})
         _load_commands()
         _collect_seldom()
-        self._log.info("started", **{**hub.status(), "home": hub.home.path})
+        self._log.info("started", **hub.status())
         ticking = hub.loop.create_task(self._tick(hub, doors))
         await hub.stopping.wait()
         await self._end(hub, doors, ticking)
@@ -138,6 +139,7 @@ class Daemon:
     async def _end(self, hub: Hub, doors: list[Any], ticking: "asyncio.Task[None]") -> None:
         """Accept nothing more, finish what was accepted, tell those who listen, and go."""
         deadline = time.monotonic() + hub.stop_within_s
+        self._note({**hub.status(), "stopping": True})
         self._log.info("stopping", within_s=hub.stop_within_s)
         for door in doors:
             door.stop_accepting()
@@ -150,6 +152,10 @@ class Daemon:
         self._log.info("stopped", in_time=in_time)
         hub.close(max(0.1, deadline - time.monotonic()))
 
+    def _note(self, about: dict[str, Any]) -> None:
+        """What others find in the lock; each is longer than the one before."""
+        os.pwrite(self._lock, jsontext.dumps(about).encode() + b"\n", 0)
+
     def say(self, word: dict[str, Any]) -> None:
         """Tell whoever started this, and let others look."""
         if self._told_by >= 0:
@@ -159,8 +165,8 @@ class Daemon:
                 pass  # whoever started it is gone, and others wait for it
             os.close(self._told_by)
             self._told_by = -1
-        elif "error" in word:
-            sys.stderr.write(f"accord: {word['error']['message']} [{word['error']['data']['error_code']}]\n")
+        else:
+            self._print(word)
         if self._gate_fd >= 0:
             os.close(self._gate_fd)
             self._gate_fd = -1
@@ -168,6 +174,21 @@ class Daemon:
             self._gate.release()
             self._gate.close()
             self._gate = None
+
+    def _print(self, word: dict[str, Any]) -> None:
+        """Tell the person, or with --json the program, who started this by hand."""
+        wrong = word.get("error")
+        if self._options.get("json"):
+            about = {**wrong["data"], "error_message": wrong["message"]} if wrong else word
+            text = jsontext.dumps({"status": "error" if wrong else "ok", **about}) + "\n"
+        elif wrong:
+            text = f"accord: {wrong['message']} [{wrong['data']['error_code']}]\n"
+        else:
+            text = f"started: {where(word)}\n"
+        try:
+            os.write(2 if wrong and not self._options.get("json") else 1, text.encode())
+        except OSError:
+            pass  # nobody looks
 
 
 def _load_commands() -> None:

@@ -15,13 +15,29 @@ from accord.cli.verbs.shell import LOCK_S
 pytestmark = pytest.mark.covers("S16")
 
 TIMEOUT_S = 60.0
-FUNCTIONS = """
-    communication_backend_init communication_backend_read communication_backend_write communication_backend_lock
-    communication_backend_unlock communication_backend_transaction_begin communication_backend_transaction_commit
-    communication_backend_transaction_rollback acquire_file_lock release_file_lock acquire_atomic_lock
-    begin_file_transaction add_to_transaction commit_file_transaction safe_read_memory_file safe_write_memory_file
-    enqueue_command dequeue_command update_task_assignments health_check_communication migrate_data_from_backend
-""".split()
+FUNCTIONS = [
+    "communication_backend_init",
+    "communication_backend_read",
+    "communication_backend_write",
+    "communication_backend_lock",
+    "communication_backend_unlock",
+    "communication_backend_transaction_begin",
+    "communication_backend_transaction_commit",
+    "communication_backend_transaction_rollback",
+    "acquire_file_lock",
+    "release_file_lock",
+    "acquire_atomic_lock",
+    "begin_file_transaction",
+    "add_to_transaction",
+    "commit_file_transaction",
+    "safe_read_memory_file",
+    "safe_write_memory_file",
+    "enqueue_command",
+    "dequeue_command",
+    "update_task_assignments",
+    "health_check_communication",
+    "migrate_data_from_backend",
+]
 
 
 class Shells:

@@ -41,10 +41,16 @@ def test_help_names_all_that_a_verb_takes(user: User) -> None:
         verb = find_verb(name)
         kinds = verb.kinds()
         for option, param in verb.options().items():
-            shape = rf"^  {option}( |$)" if kinds[param] == FLAG else rf"^  {option} [A-Z]+"
+            shape = rf"^  (-., )?{option}( |$)" if kinds[param] == FLAG else rf"^  {option} [A-Z]+"
             assert re.search(shape, text, re.MULTILINE), f"{name}: {option}\n{text}"
         assert all(line == line.rstrip() for line in text.splitlines()), text
         assert text == user.run("--help", *name.split()).out == user.run(*name.split(), "-h").out
+
+
+def test_a_message_without_its_options(user: User) -> None:
+    done = user.run("send", "ben", "hello")
+    assert (done.code, done.error) == (2, "USAGE")
+    assert "write: accord send --to NAME --message TEXT" in done.err
 
 
 @pytest.mark.covers("T2.3")

@@ -233,6 +233,13 @@ def test_what_belongs_to_a_connection_is_not_there(shared: Hub, method: str) -> 
     assert shared.call(method, identity="ann") == "METHOD_NOT_FOUND"
 
 
+@pytest.mark.parametrize(("method", "said"), [("mail.listen", "GET /events"), ("mail.sned", "did you mean mail.send")])
+def test_what_is_not_there_is_somewhere_else(shared: Hub, method: str, said: str) -> None:
+    answer = shared.post({"jsonrpc": "2.0", "id": 1, "method": method})
+    assert answer.status == 200, "an error of a request is an answer"
+    assert said in answer.json["error"]["message"]
+
+
 def test_a_batch_is_answered_without_its_notifications(shared: Hub) -> None:
     ping = {"jsonrpc": "2.0", "method": "hub.ping"}
     answers = shared.post([{**ping, "id": 1}, ping, {**ping, "id": "two"}, 3]).json
@@ -331,6 +338,13 @@ def test_without_a_good_token_nothing_is_told(shared: Hub, method: str, path: st
     else:
         assert (answer.status, answer.error) == (status, "NOT_AUTHENTICATED" if status == 401 else "ACCESS_DENIED")
         assert (answer.headers["WWW-Authenticate"] == "Bearer") == (status == 401)
+
+
+def test_a_token_of_an_agent_without_its_name(shared: Hub) -> None:
+    headers = {"Authorization": shared.agent("ann")["Authorization"]}
+    assert "Accord-Agent: NAME" in shared.post({}, headers).json["error_message"]
+    answer = shared.post({}, {**headers, "Accord-Agent": "ben"})
+    assert "the token of ben" in answer.json["error_message"]
 
 
 @pytest.mark.parametrize("name", ["", "human", "hub", "../operator", "ä", "x" * 100, "nobody"])
@@ -547,7 +561,9 @@ def test_a_store_that_cannot_be_read_is_no_health(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.covers("I7")
 def test_metrics_are_there_where_they_are_wanted(hub: Hub) -> None:
-    assert hub.ask("GET", "/metrics", hub.operator).status == 404
+    off = hub.ask("GET", "/metrics", hub.operator)
+    assert off.status == 404
+    assert "the setting metrics is true" in off.json["error_message"]
     (hub.user.home / "accord.yml").write_text("metrics: true\n")
     hub.process.send_signal(signal.SIGHUP)
     wait_until(lambda: hub.ask("GET", "/metrics", hub.operator).status == 200)

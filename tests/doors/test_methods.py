@@ -13,11 +13,12 @@ from unittest.mock import Mock
 import pytest
 
 import accord
-from accord import errors
+from accord import errors, operations
 from accord.client import Connection
 from accord.doors import methods
 from accord.doors.rpc import MOST_BYTES
 from accord.hub.core import REQUEST_S
+from accord.operations.context import local
 from accord.services import events
 from accord.store.contract import TRIM_EVERY, Put
 from accord.store.engines import memory
@@ -359,6 +360,43 @@ def test_how_long_a_request_may_take() -> None:
     assert REQUEST_S == 30
     connection.peer.sweep(now + REQUEST_S + 2)
     assert [(json.loads(text)["id"], code_of(json.loads(text))) for text in sent] == [(1, "REQUEST_TIMEOUT")]
+    connection.peer.sweep(now + REQUEST_S + 602)
+    assert [json.loads(text)["error"]["data"]["details"]["timeout_seconds"] for text in sent] == [30, 630]
+
+
+def test_a_check_looks_up_one_listener_and_not_all(tmp_path: Path) -> None:
+    context = local({"HOME": str(tmp_path)}, str(tmp_path))
+    context.hub = hub = Mock()
+    hub.listener.return_value = {"connected": True}
+    operations.call(context, "agent.register", {"identity": "ann"})
+    assert operations.call(context, "mail.check", {"identity": "ann"})["listener"] == {"connected": True}
+    hub.listener.assert_called_once_with("ann")
+    hub.listeners.assert_not_called()
+    context.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("mail.sned", "did you mean mail.send"),
+        ("mail_listen", "did you mean mail.listen"),
+        ("hub.start", "process of one's own"),
+        ("qqq", "docs/operations.md"),
+    ],
+)
+def test_a_method_that_is_not_there(method: str, said: str, operator: Connection) -> None:
+    with pytest.raises(errors.MethodNotFound, match=said):
+        ask(operator, method)
+
+
+def test_errors_tell_callers_of_any_kind_what_to_do(hub: Hub, operator: Connection) -> None:
+    with closing(hub.connect()) as nobody, pytest.raises(errors.TokenMissing, match=r"session\.open") as caught:
+        ask(nobody, "mail.check", identity="ann")
+    assert "ACCORD_TOKEN" in str(caught.value)
+    with pytest.raises(errors.Usage, match=r"Read: mail\.check in docs/operations\.md"):
+        ask(operator, "mail.check")
+    with pytest.raises(errors.Usage, match=r"Read: mail\.listen in docs/rpc\.md"):
+        ask(operator, "mail.listen", identity="ann", after="x")
 
 
 # Who it is.
@@ -411,9 +449,9 @@ def test_an_agent_is_itself_and_no_operator(hub: Hub, operator: Connection) -> N
             ("hub.stop", {}),
         ):
             assert refused(ann, method, **params) == "NOT_PERMITTED", method
-        ask(ann, "mail.listen", identity="ben")
-        ended = receive(ann)
-        assert (ended["method"], ended["params"]["data"]["error_code"]) == ("listen.ended", "NOT_PERMITTED")
+        assert refused(ann, "mail.listen", identity="ben") == "NOT_PERMITTED"
+        assert refused(ann, "mail.listen", identity="zoe") == "NOT_PERMITTED"
+        assert ask(ann, "hub.listeners") == {}
     with closing(hub.connect()) as both:
         # Whoever says that it is an agent is one, whatever else it shows.
         shown = {"agent": "ann", "operator": hub.operator_token()}
@@ -431,6 +469,33 @@ def test_what_is_no_session(hub: Hub, operator: Connection) -> None:
         assert refused(stranger, "halt.lift") == "NOT_PERMITTED"
         stranger.send({"jsonrpc": "2.0", "id": 1, "method": "session.open", "params": ["ann"]})
         assert code_of(receive(stranger)) == "USAGE"
+
+
+@pytest.mark.covers("T1.1")
+def test_a_token_is_looked_at_when_it_is_shown(hub: Hub, operator: Connection) -> None:
+    old = (hub.home / "agents/ann.token").read_text().strip()
+    ask(operator, "agent.register", identity="ann", force=True)
+    with closing(hub.connect()) as stranger:
+        assert refused(stranger, "session.open", agent="ann", token="guessed") == "TOKEN_INVALID"
+        assert refused(stranger, "session.open", agent="ann", token=old) == "IDENTITY_TAKEN_OVER"
+        assert refused(stranger, "session.open", agent="zoe", token=old) == "NOT_REGISTERED"
+    with agent(hub, "ben") as ben:
+        assert refused(ben, "session.open", agent="ann", token=old) == "IDENTITY_TAKEN_OVER"
+        assert send(ben, "as before", to="ann", sender="ben")
+        assert refused(ben, "mail.listen", identity="ann") == "NOT_PERMITTED"
+    with closing(hub.connect()) as nobody:
+        assert refused(nobody, "mail.listen", identity="ann") == "TOKEN_MISSING"
+        assert refused(nobody, "mail.listen", identity="human") == "NOT_PERMITTED"
+    assert refused(operator, "mail.listen", identity="zoe") == "NOT_REGISTERED"
+
+
+def test_a_listener_that_stops_before_it_was_let_in(operator: Connection) -> None:
+    """What follows on a connection does not wait for the answer to what was before."""
+    for number in range(20):
+        operator.send(request(f"listen {number}", "mail.listen", identity="ben"))
+        operator.send(request(f"stop {number}", "listen.stop"))
+    assert {code_of(answer) for answer in answers(operator, 40).values()} == {"ok"}
+    assert ask(operator, "hub.listeners") == {}
 
 
 @pytest.mark.covers("T1.1")
@@ -674,10 +739,18 @@ def test_a_gap_when_what_happened_is_no_longer_kept(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("since", ["x", "x.", "x.y", ".", "x.-1", "x.٣", "x." + "9" * 40], ids=ascii)
 def test_what_is_no_revision(since: str, hub: Hub, operator: Connection) -> None:
     with closing(hub.connect()) as watcher:
-        ask(watcher, "events.listen", since=since)
-        ended = receive(watcher)
-        assert (ended["method"], ended["params"]["data"]["error_code"]) == ("listen.ended", "USAGE")
+        assert refused(watcher, "events.listen", since=since) == "USAGE"
         assert ask(watcher, "hub.ping") == {}
+
+
+def test_kinds_of_events(hub: Hub, operator: Connection) -> None:
+    with closing(hub.connect()) as watcher:
+        ask(watcher, "events.listen", kinds="mail.sent,channel.changed")
+        ask(operator, "channel.join", identity="ann", channel="talk")
+        id = send(operator, "hello")
+        assert [event["event"] for event in heard(watcher, 2)] == ["channel.changed", "mail.sent"], id
+        for wrong in (["no.such"], "no.such", 5, [5], {"mail.sent": 1}):
+            assert refused(watcher, "events.listen", kinds=wrong) == "USAGE"
 
 
 def test_more_listeners_than_a_connection_may_have(hub: Hub, operator: Connection) -> None:

@@ -53,7 +53,7 @@ class Toy:
         elif call.method in ("update", "foobar", "notify_hello", "notify_sum"):
             call.answer(None)
         else:
-            raise errors.MethodNotFound(method=call.method)
+            raise errors.MethodNotFound(method=call.method, near="")
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_the_members_of_an_answer(toy: Toy) -> None:
     refused = toy.receive('{"jsonrpc":"2.0","method":"nothing","id":1}')
     assert refused.keys() == {"jsonrpc", "error", "id"}
     assert refused["error"].keys() == {"code", "message", "data"}
-    assert refused["error"]["data"] == {"error_code": "METHOD_NOT_FOUND", "details": {"method": "nothing"}}
+    assert refused["error"]["data"] == {"error_code": "METHOD_NOT_FOUND", "details": {"method": "nothing", "near": ""}}
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_a_batch_is_answered_when_all_of_it_is(toy: Toy) -> None:
     assert toy.receive(json.dumps(asked)) is None
     first, silent, second, third = toy.kept
     third.answer(3)
-    first.fail(errors.MethodNotFound(method="x"))
+    first.fail(errors.MethodNotFound(method="x", near=""))
     third.answer("again")
     second.answer(2)
     assert not toy.sent
@@ -300,7 +300,8 @@ def test_params_and_request_as_they_are_served(toy: Toy) -> None:
 def test_what_took_too_long(toy: Toy) -> None:
     for id, deadline in (("early", 10.0), ("late", 20.0), ("never", 0.0)):
         toy.receive(f'{{"jsonrpc":"2.0","method":"later","id":"{id}"}}')
-        toy.kept[-1].deadline = deadline
+        if deadline:
+            toy.kept[-1].limit(deadline - 5, 5.0)
     toy.sent.clear()
     toy.peer.sweep(10.0)
     assert not toy.sent
@@ -309,6 +310,7 @@ def test_what_took_too_long(toy: Toy) -> None:
     told = json.loads(text)
     assert told["id"] == "early"
     assert told["error"]["data"]["error_code"] == "REQUEST_TIMEOUT"
+    assert "within 5 s" in told["error"]["message"]
     toy.kept[0].answer("too late")
     toy.peer.sweep(1e9)
     assert [json.loads(text)["id"] for text in toy.sent] == ["early", "late"]

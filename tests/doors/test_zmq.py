@@ -6,7 +6,10 @@ import os
 import shutil
 import signal
 import socket
+import stat
+import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -319,6 +322,40 @@ def test_without_a_port_a_free_one_is_taken(owner: Owner) -> None:
         assert agent.call("hub.ping") == {}, "its file names the port that it is"
     owner.json("hub", "stop")
     assert owner.json("hub", "start")["port"] == owner.port
+
+
+def test_the_example_in_the_docs(owner: Owner) -> None:
+    """It stands there as a block of its own, since it needs a hub and a key."""
+    owner.start_hub()
+    owner.make_key("laptop")
+    text = (Path(__file__).parents[2] / "docs/rpc.md").read_text()
+    program = textwrap.dedent(text.partition("after `accord hub keys make laptop`:\n")[2].partition("\nThe key's")[0])
+    done = owner.run(command=(sys.executable, "-c", program))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[-1] == "hello"
+
+
+@pytest.mark.covers("T0.2")
+def test_files_of_keys_name_the_port_that_the_hub_has_now(owner: Owner) -> None:
+    """But for those that lead here by another way, or were taken elsewhere."""
+    owner.start_hub()
+    names = ("ann", "elsewhere", "tunnel", "broken")
+    paths = {name: owner.home / f"hub/keys/{name}.json" for name in names}
+    keys = {name: owner.make_key(name) for name in names}
+    tunnel = {**keys["tunnel"], "endpoint": "tcp://10.0.0.1:4000"}
+    paths["tunnel"].write_text(json.dumps(tunnel))
+    paths["elsewhere"].unlink()
+    paths["broken"].write_text("no key")
+    found = owner.json("hub", "restart", "--port", str(free_port()))
+    with Agent(read_key(str(paths["ann"]))) as agent:
+        assert agent.call("hub.ping") == {}
+    assert read_key(str(paths["ann"])) == {**keys["ann"], "endpoint": f"tcp://127.0.0.1:{found['port']}"}
+    assert stat.S_IMODE(paths["ann"].stat().st_mode) == 0o600
+    assert read_key(str(paths["tunnel"])) == tunnel
+    assert paths["broken"].read_text() == "no key"
+    assert not paths["elsewhere"].exists()
+    log = (owner.home / "hub/log.jsonl").read_text().splitlines()
+    assert [json.loads(line)["keys"] for line in log if '"keys_moved"' in line] == [["ann"]]
 
 
 @pytest.mark.covers("T0.2")

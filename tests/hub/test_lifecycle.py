@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 import threading
@@ -277,6 +278,151 @@ def test_a_restart_keeps_the_ports_and_the_agents(ann: User) -> None:
         assert daemons(ann) == [after["pid"]]
     ann.json("send", "--from", "ann", "--to", "ben", "--message", "still here")
     assert bodies(ann, "ben") == ["still here"]
+
+
+@pytest.mark.covers("T1.4", "T0.2")
+@pytest.mark.parametrize("option", ["--port", "--http-port"])
+def test_a_restart_on_a_port_that_is_taken_leaves_the_hub_alone(option: str, ann: User) -> None:
+    start(ann, "--port", str(free_port()), "--http-port", str(free_port()))  # not those that every other hub would take
+    before = status(ann)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        done = ann.run("--json", "hub", "restart", option, str(other.getsockname()[1]))
+    assert (done.code, done.error) == (UNAVAILABLE, "PORT_IN_USE")
+    assert done.json["details"]["blocking_pid"] == os.getpid()
+    both = str(before["port"])
+    assert ann.run("hub", "restart", "--port", both, "--http-port", both).error == "USAGE"
+    assert status(ann) == before
+    swapped = ann.json("hub", "restart", "--port", str(before["http_port"]), "--http-port", str(before["port"]))
+    assert (swapped["port"], swapped["http_port"]) == (before["http_port"], before["port"])
+
+
+@pytest.mark.covers("T2.2")
+def test_starting_on_another_port_says_what_to_do(hub: User) -> None:
+    port = free_port()
+    done = hub.run("hub", "start", "--port", str(port))
+    assert f"the hub there runs on port {status(hub)['port']}" in done.err
+    assert f"accord hub restart --port {port}" in done.err
+    assert "hub start" not in done.err
+
+
+@pytest.mark.covers("T3.14")
+@pytest.mark.parametrize("name", ["nobody", "gone"])
+def test_listening_for_somebody_who_is_not_there_starts_nothing(name: str, ann: User) -> None:
+    ann.json("register", "gone")
+    ann.json("unregister", "gone")
+    done = ann.run("listen", name)
+    assert (done.code, done.error) == (67, "NOT_REGISTERED")
+    assert not daemons(ann)
+
+
+@pytest.mark.covers("T3.14")
+@pytest.mark.parametrize("words", [("listen", "ben"), ("hub", "start")], ids=" ".join)
+def test_a_hub_that_is_just_stopping_is_waited_for(words: tuple[str, ...], ann: User) -> None:
+    before = "import asyncio, accord.hub.core as core\n"
+    before += "async def drain(hub, deadline): await asyncio.sleep(1); return True\ncore.Hub.drain = drain"
+    with foreground(ann, *daemon_program(ann, before)) as old:
+        old.send_signal(signal.SIGTERM)
+        wait_until(lambda: status(ann).get("stopping"), "a hub that stops")
+        assert ann.run("hub", "status").out.startswith(f"stopping: process {old.pid}")
+        with running(ann, "--json", *words):
+            new = wait_until(lambda: another(ann, old.pid), "a new one")
+            assert old.wait(TIMEOUT_S) == 0
+    assert daemons(ann) == [new]
+
+
+def another(user: User, pid: int) -> int:
+    """The hub that runs, if it is not the one known."""
+    found = status(user)["pid"]
+    return int(found) if found and found != pid else 0
+
+
+@pytest.mark.covers("T3.14")
+def test_a_hub_that_runs_and_does_not_answer_is_shown(hub: User) -> None:
+    assert hub.json("hub", "status")["answers"] is True
+    pid = status(hub)["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    done = hub.run("--json", "hub", "status")
+    assert (done.code, done.json["running"], done.json["answers"]) == (UNAVAILABLE, True, False)
+    assert time.monotonic() - began < 3
+    assert f"does not answer (end it with: accord hub stop): process {pid}" in hub.run("hub", "status").out
+    doctor = hub.run("--json", "doctor").json
+    (check,) = [check for check in doctor["checks"] if check["check"] == "hub"]
+    assert (doctor["healthy"], check["ok"], check["error_code"]) == (False, False, "HUB_SILENT")
+    assert f"process {pid}" in check["found"]
+    hub.json("hub", "restart")
+    assert hub.json("doctor")["healthy"]
+    hub.json("hub", "stop")
+    assert hub.run("--json", "hub", "status").json["answers"] is False
+
+
+@pytest.mark.covers("R20")
+@pytest.mark.parametrize("method", ["mail.listen", "events.listen"])
+def test_a_hub_whose_listener_finds_a_newer_store_ends(method: str, hub: User) -> None:
+    pid = status(hub)["pid"]
+    with closing(operator(hub)) as listener:
+        listener.call(method, {"identity": "ann"} if method == "mail.listen" else {}, TIMEOUT_S)
+        with closing(sqlite3.connect(hub.home / "store.db", timeout=TIMEOUT_S)) as newer, newer:
+            newer.execute("update meta set format = 99")
+        assert told(listener) == "hub.stopping"
+        assert platform.wait_for_end(pid, TIMEOUT_S)
+    assert log(hub, "outdated")
+
+
+@pytest.mark.parametrize("json_wanted", [False, True])
+def test_a_hub_in_the_foreground_says_where_it_is(json_wanted: bool, ann: User) -> None:
+    flags = ["--json"] if json_wanted else []
+    with running(ann, *flags, "hub", "start", "--foreground") as process:
+        assert process.stdout is not None
+        line = process.stdout.readline().decode()
+        found = status(ann)
+        if json_wanted:
+            assert json.loads(line) == {"status": "ok", "started": True, **found}
+        else:
+            assert line.startswith(f"started: process {process.pid}, port {found['port']}, http {found['http_port']}")
+        second = ann.run(*flags, "hub", "start", "--foreground")
+        assert (second.code, second.error) == (UNAVAILABLE, "HUB_FAILED")
+        process.terminate()
+        assert process.wait(TIMEOUT_S) == 0
+        assert process.stdout.read() == b""
+
+
+@pytest.mark.parametrize("port", ["abc", "0", "65536", "1" * 30, "-1"])
+def test_what_is_no_port(port: str, user: User) -> None:
+    for words in (["hub", "start"], ["hub", "start", "--foreground"], ["hub", "restart"]):
+        for option in ("--port", "--http-port"):
+            assert "from 1 to 65535" in user.run(*words, f"{option}={port}").err
+    assert "from 1 to 65535" in user.run("hub", "status", f"--hub-port={port}").err
+    assert not daemons(user)
+
+
+def test_following_a_log_that_is_not_there_yet(ann: User) -> None:
+    """Until somebody ends it, which is no error to speak of."""
+    assert ann.run("hub", "logs").out == ""
+    with running(ann, "hub", "logs", "-f") as following:
+        time.sleep(0.3)
+        assert following.poll() is None
+        start(ann)
+        assert following.stdout is not None
+        assert json.loads(following.stdout.readline())["event"] in ("started", "another_port")
+        following.send_signal(signal.SIGINT)
+        assert following.communicate(timeout=TIMEOUT_S)[1] == b""
+        assert following.returncode == 130
+
+
+def test_kinds_of_events_with_commas(hub: User) -> None:
+    with running(hub, "events", "--kind", "mail.sent,channel.changed", "--kind", "agent.changed") as watching:
+        wait_until(lambda: statistics(hub)["listeners"], "a listener")
+        hub.json("channel", "join", "talk", "--identity", "ann")
+        hub.json("send", "--from", "ann", "--to", "ben", "--message", "hello")
+        hub.json("check", "ben")
+        hub.json("register", "cyd")
+        assert watching.stdout is not None
+        found = [watching.stdout.readline().split()[0].decode() for _ in range(3)]
+        assert found == ["channel.changed", "mail.sent", "agent.changed"]
+    done = hub.run("events", "--kind", "mail.sent,nonsense")
+    assert (done.code, done.error) == (2, "USAGE")
+    assert "'nonsense'" in done.err
 
 
 @pytest.mark.covers("T1.4")

@@ -192,9 +192,10 @@ class Unix(_Door):
 
     def call(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
         if not self.connections:
-            self.connections.append(self.hub.connect())
-            self.hub.callers.append(self.connections[0])
-            self.connections[0].call("session.open", self.shown(), _TIMEOUT_S)
+            connection = self.hub.connect()
+            self.hub.callers.append(connection)
+            connection.call("session.open", self.shown(), _TIMEOUT_S)
+            self.connections.append(connection)
         return self.connections[0].call(operation, params, _TIMEOUT_S)
 
 
@@ -210,9 +211,10 @@ class Zmq(_Door):
             path = self.hub.home / "hub/keys/tests.json"
             if not path.exists():
                 Python(self.engine).do("hub.keys_make", name="tests")
-            self.agents.append(Agent(read_key(str(path))))
-            self.hub.callers.append(self.agents[0])
-            self.agents[0].call("session.open", **self.shown())
+            agent = Agent(read_key(str(path)))
+            self.hub.callers.append(agent)
+            _result(agent.ask("session.open", **self.shown()))
+            self.agents.append(agent)
         return _result(self.agents[0].ask(operation, **params))
 
 

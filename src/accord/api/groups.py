@@ -262,7 +262,7 @@ class Hub:
         return self._call("hub.restart", {"deadline": deadline, "port": port, "http_port": http_port})
 
     def status(self) -> dict[str, Any]:
-        """Say whether the hub runs, and where it is reached."""
+        """Say whether the hub runs and answers, and where it is reached."""
         return self._call("hub.status", {})
 
     def keys_make(self, *, name: str) -> dict[str, Any]:
@@ -549,7 +549,7 @@ class AsyncHub:
         return await self._call("hub.restart", {"deadline": deadline, "port": port, "http_port": http_port})
 
     async def status(self) -> dict[str, Any]:
-        """Say whether the hub runs, and where it is reached."""
+        """Say whether the hub runs and answers, and where it is reached."""
         return await self._call("hub.status", {})
 
     async def keys_make(self, *, name: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Help, made from the operations and the verbs."""
 
 from accord.cli.run import VERBS, find_verb
-from accord.cli.words import DASH, FLAG, LISTS, Verb
+from accord.cli.words import DASH, FLAG, LISTS, SHORT, Verb
 from accord.operations import find, parameters
 from accord.operations.schema import HELP, WORDS
 
@@ -36,7 +36,9 @@ def of_verb(name: str, verb: Verb) -> str:
     lines = [f"usage: accord {name} {usage(verb)}".rstrip(), "", verb.help, ""]
     options = verb.options()
     if options:
-        words = {option: f"{option} {word_for(verb, param)}".rstrip() for option, param in options.items()}
+        words = {
+            option: f"{_short(option)}{option} {word_for(verb, param)}".rstrip() for option, param in options.items()
+        }
         width = max(len(word) for word in words.values())
         lines += ["options:"]
         lines += [f"  {words[option].ljust(width)}{_note(verb, param)}".rstrip() for option, param in options.items()]
@@ -73,6 +75,11 @@ def first_line(verb: Verb) -> str:
 
 def _parameters(verb: Verb) -> dict[str, tuple[str, bool]]:
     return parameters(find(verb.operation)) if verb.operation else {}
+
+
+def _short(option: str) -> str:
+    """The letter that stands for an option, where there is one."""
+    return "".join(f"{letter}, " for letter, long in SHORT.items() if long == option)
 
 
 def _note(verb: Verb, param: str) -> str:

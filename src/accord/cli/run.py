@@ -51,9 +51,13 @@ class Line:
     @property
     def context(self) -> "Context":
         if self._context is None:
+            from accord.operations.kinds import READERS
+
             port = self.words.globals.get("--hub-port", "1")
-            if not port.isascii() or not port.isdigit() or len(port) > 5:
-                raise self.words.wrong(f"--hub-port {port[:20]!r} is no port")
+            try:
+                READERS["Port"](port)
+            except ValueError as error:
+                raise self.words.wrong(f"--hub-port {error}") from None
             self._context = self.io.context(self.words.globals)
             self._context.progress = self.progress
         return self._context

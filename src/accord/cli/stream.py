@@ -145,10 +145,10 @@ def ensure_hub(line: "Line") -> None:
     home = line.context.home.path
     found = hub.status_when_ready(home)
     port = line.words.globals.get("--hub-port")
-    if found["running"]:
+    if found["running"] and not found.get("stopping"):
         hub.check_port(found, int(port) if port else None)
     elif "--no-start" in line.words.globals or not line.context.settings["autostart"]:
-        raise errors.HubNotRunning(home=home, but="")
+        raise errors.HubNotRunning(home=home, there="", cure="Start one with: accord hub start")
     else:
         line.context.home.make()
         hub.start(home, {"port": int(port)} if port else {})

@@ -34,6 +34,7 @@ class Verb:
         usage: str = "",
         help: str = "",
         any_words: bool = False,
+        instead: str = "",
     ) -> None:
         self.run = run
         self.operation = operation  # whose parameters it takes; "": none
@@ -43,6 +44,7 @@ class Verb:
         self.notes = notes or {}  # what help says of these, and of others here
         self.usage = usage  # what may follow the verb, where the parameters alone do not tell
         self._help = help
+        self.instead = instead  # what to write when there are words too many
         self.any_words = any_words  # words that look like options and are none are words like others
 
     def kinds(self) -> dict[str, str]:
@@ -118,7 +120,10 @@ class Words:
                 plain.append(word)
             elif not self._take_option(word, options, kinds, found) and not self._take_global(word):
                 raise self.wrong(f"There is no option {word[:100]!r}{near(word, [*options, *GLOBALS])}")
-        self._place(plain, verb.positional, kinds, found)
+        plain = self._place(plain, verb.positional, kinds, found)
+        if plain:
+            hint = f"; write: {verb.instead}" if verb.instead else ""
+            raise self.wrong(f"{plain[0][:100]!r} is one word too many{hint}")
         return found
 
     def _take_global(self, word: str) -> bool:
@@ -163,8 +168,8 @@ class Words:
 
     def _place(
         self, plain: list[str], positional: tuple[str, ...], kinds: "Mapping[str, str]", found: "dict[str, Any]"
-    ) -> None:
-        """Words without an option, in the order of the parameters that take them."""
+    ) -> list[str]:
+        """Words without an option, in the order of the parameters that take them; those that are left."""
         for param in positional:
             if kinds[param] in ("Text", "Body") and param == positional[-1] and param not in found and plain:
                 found[param] = " ".join(plain)  # a text needs no quotes where nothing else can follow
@@ -174,8 +179,7 @@ class Words:
                 plain = []
             elif plain and param not in found and (kinds[param] != DASH or plain[0] == "-"):
                 found[param] = plain.pop(0)
-        if plain:
-            raise self.wrong(f"{plain[0][:100]!r} is one word too many")
+        return plain
 
 
 def near(word: str, there: "Iterable[str]") -> str:

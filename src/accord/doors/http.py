@@ -5,8 +5,8 @@ import socket
 from typing import TYPE_CHECKING
 
 from accord import errors
-from accord.doors.port import refusal
 from accord.hub.core import Hub
+from accord.services.port import refusal
 
 if TYPE_CHECKING:
     from accord.doors.http_server import Server

@@ -23,7 +23,7 @@ from accord.store.protocols import Store
 
 _RETRY_MS = 1000  # after which a browser comes back
 _LONGEST_NUMBER = 18
-_SEE = "the description of /events"
+_SEE = "GET /events in docs/rpc.md"
 _ENDS = ("listen.ended", "hub.stopping")
 
 Push = Callable[[str, dict[str, Any]], bool]
@@ -119,10 +119,10 @@ def feed_for(hub: Hub, session: Session, asked: QueryParams, last_id: str, push:
         context = hub.context(session, writing=False)
         context.check_reader(identity, peek=True)
         return MailFeed(context, identity, _number(since) if since else 0, push, session.pid)
-    kinds = [kind for text in asked.getlist("kinds") for kind in text.split(",") if kind]
-    for kind in kinds:
-        if kind not in events.KINDS:
-            raise errors.Usage(reason=f"{kind[:100]!r} is none of {', '.join(events.KINDS)}", see=_SEE)
+    try:
+        kinds = events.read_kinds(asked.getlist("kinds"))
+    except ValueError as error:
+        raise errors.Usage(reason=f"kinds {error}", see=_SEE) from None
     return Events(hub.store, since, kinds, push)
 
 

@@ -36,7 +36,12 @@ MOST_STREAMS = 200  # fewer than connections, so that there is always room to as
 HEALTH_WITHIN_S = 5.0
 
 # What belongs to a connection that lasts.
-_NOT_HERE = ("session.open", "mail.listen", "events.listen", "listen.stop")
+_NOT_HERE = {
+    "session.open": " over HTTP: each request shows its token in a header",
+    "mail.listen": " over HTTP: ask for GET /events?identity=NAME, or connect by the unix socket or ZeroMQ",
+    "events.listen": " over HTTP: ask for GET /events, or connect by the unix socket or ZeroMQ",
+    "listen.stop": " over HTTP, where closing GET /events does that",
+}
 
 
 class Routes:
@@ -119,7 +124,8 @@ class Routes:
 
     async def _metrics(self, request: Request) -> Response:
         if not self._hub.settings["metrics"]:
-            raise HTTPException(404)
+            off = " unless the setting metrics is true (accord.yml, then accord hub restart)"
+            return refusal(errors.MethodNotFound(method="/metrics", near=off), 404)
         statistics = self._hub.statistics()
         text = await in_thread(self._hub, lambda: metrics.exposition(statistics))
         return Response(text, media_type=metrics.CONTENT_TYPE)
@@ -186,6 +192,7 @@ class Exchange:
         self.connection = Connection(hub, self._send, self._answered, session=session)
         for method in _NOT_HERE:
             del self.connection.own[method]
+        self.connection.not_here = _NOT_HERE
         self._text: asyncio.Future[str] = hub.loop.create_future()
         self._is_taken = False
 
@@ -273,7 +280,7 @@ async def _not_there(request: Request, error: Any) -> Response:
     if error.status_code == 405:
         response = refusal(errors.InvalidRequest(reason="this path has another HTTP method"), 405)
     else:
-        response = refusal(errors.MethodNotFound(method=request.scope["path"][:100]), error.status_code)
+        response = refusal(errors.MethodNotFound(method=request.scope["path"][:100], near=""), error.status_code)
     response.headers.update(error.headers or {})
     return response
 
@@ -311,5 +318,8 @@ def _show(hub: Hub, session: Session, agent: str, token: str) -> None:
         is_known = agents.holds(hub.store, agents.Actor(session.agent, agents.hash_token(token)))
     except (errors.NotPermitted, errors.InvalidIdentity):
         is_known = False
+    if not is_known and agent:
+        raise errors.AccessDenied(reason=f"this is not the token of {agent[:100]}")
     if not is_known:
-        raise errors.AccessDenied(reason="this is not a token of theirs")
+        name = "with an agent's goes its name, as `Accord-Agent: NAME`"
+        raise errors.AccessDenied(reason=f"this is not the operator's token, and {name}")

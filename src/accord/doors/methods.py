@@ -5,13 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 from accord import errors, operations
+from accord.cli.words import near
 from accord.doors.rpc import Call, Peer
 from accord.hub.core import REQUEST_S, Hub, Request
-from accord.hub.feeds import EventFeed, Feed, MailFeed
+from accord.hub.feeds import PASSING, EventFeed, Feed, MailFeed
 from accord.hub.session import Session
 from accord.model import read_identity
 from accord.operations.context import Context
 from accord.operations.kinds import READERS
+from accord.services import events
 from accord.services.agents import hash_token
 
 MOST_FEEDS = 100  # of one connection
@@ -40,6 +42,7 @@ class Connection:
             "hub.statistics": lambda call, params: call.answer(hub.statistics()),
             "hub.ping": lambda call, params: call.answer({}),
         }
+        self.not_here: dict[str, str] = {}  # methods of other doors, with what to say of them
         self.feeds: list[Feed] = []
         self.reading = 0  # calls that only read, and whose answers may be large
         self.can_take: Callable[[], bool] = lambda: True  # whether what is pushed goes out, or piles up
@@ -69,17 +72,23 @@ class Connection:
             return
         group, _, word = call.method.partition(".")
         if word not in operations.NAMES.get(group, ()):
-            raise errors.MethodNotFound(method=call.method[:100])
+            raise errors.MethodNotFound(
+                method=call.method[:100], near=self.not_here.get(call.method) or self._near(call)
+            )
         function: Any = operations.find(call.method)
         if function.here:
-            raise errors.MethodNotFound(method=call.method)
+            raise errors.MethodNotFound(method=call.method, near=" in a hub: only a process of one's own can do that")
         params = _named(call, tuple(operations.parameters(function)))
         wait_s = _wait_s(params) if "wait" in operations.parameters(function) else 0.0
-        call.deadline = time.monotonic() + REQUEST_S + wait_s
+        call.limit(REQUEST_S + wait_s, time.monotonic())
         context = self._context(function.changes and not function.beyond and not wait_s, call.request)
         reads = not function.changes and not wait_s
         self.reading += reads
         self.hub.call(Request(context, call.method, params, call, self._have_read if reads else _answer), wait_s > 0)
+
+    def _near(self, call: Call) -> str:
+        there = [f"{group}.{word}" for group, words in operations.NAMES.items() for word in words]
+        return near(call.method[:100], [*there, *self.own])
 
     def _have_read(self, request: Request) -> None:
         self.reading -= 1
@@ -102,39 +111,77 @@ class Connection:
         shown = {name: _text(call, params, name) for name in ("agent", "token", "operator")}
         session = self.session.anew()
         session.open(**shown)
-        self.session = session
+        before, self.session = self.session, session  # already for what follows on this connection
         self._enter()
-        call.answer({"agent": self.session.agent, "right": self._reading.right})
+        context = self._reading
+        opened = {"agent": session.agent, "right": context.right}
+        if not shown["agent"] or not shown["token"]:
+            call.answer(opened)
+            return
+
+        def refused() -> None:
+            if self.session is session:
+                self.session = before
+                self._enter()
+
+        self._check(call, context, session.agent, lambda: call.answer(opened), refused)
 
     def _listen(self, call: Call, params: dict[str, Any]) -> None:
         """Push somebody's unread mail, now and from now on."""
         identity = read_identity(_text(call, params, "identity"))
         after = params.get("after") or 0
         if not isinstance(after, int):
-            raise errors.Usage(reason="after is no number", see=call.method)
+            raise errors.Usage(reason="after is no number", see=_page(call))
         context = self.hub.context(self.session, writing=False)
-        self._add(MailFeed(context, identity, after, self._push, self.session.pid))
-        call.answer({"identity": identity})
+        feed = MailFeed(context, identity, after, self._push, self.session.pid)
+        self._keep(feed)
+
+        def allowed() -> None:
+            self._begin(feed)
+            call.answer({"identity": identity})
+
+        self._check(call, context, identity, allowed, lambda: self.hub.feeds.remove(feed))
 
     def _listen_to_events(self, call: Call, params: dict[str, Any]) -> None:
         """Push what happens, from a revision on or from now on."""
-        kinds = params.get("kinds") or []
-        if not isinstance(kinds, list):
-            raise errors.Usage(reason="kinds is no list", see=call.method)
+        try:
+            kinds = events.read_kinds(params.get("kinds") or [])
+        except ValueError as error:
+            raise errors.Usage(reason=f"kinds {error}", see=_page(call)) from None
         feed = EventFeed(self.hub.store, _text(call, params, "since"), kinds, self._push)
-        self._add(feed)
+        self._keep(feed)
+        self._begin(feed)
         call.answer({"since": feed.since_revision})
 
     def _stop_listening(self, call: Call, params: dict[str, Any]) -> None:
         self._end_feeds()
         call.answer({})
 
-    def _add(self, feed: Feed) -> None:
+    def _check(
+        self, call: Call, context: Context, name: str, good: Callable[[], None], bad: Callable[[], None]
+    ) -> None:
+        """Whether the caller may act as somebody, in a thread; what keeps that from being known passes."""
+
+        def done(result: None, error: BaseException | None) -> None:
+            try:
+                if error is not None and not isinstance(error, PASSING):
+                    raise self.hub.told(call.method, error)
+                good()
+            except errors.AccordError as failure:
+                bad()
+                call.fail(failure)
+
+        self.hub.run_in_thread(lambda: context.check_reader(name, peek=True), done)
+
+    def _keep(self, feed: Feed) -> None:
         self.feeds = [there for there in self.feeds if not there.ended]
         if len(self.feeds) >= MOST_FEEDS:
             raise errors.TooBusy(most=MOST_FEEDS, what="listeners on one connection")
-        self.hub.feeds.add(feed)
         self.feeds.append(feed)
+
+    def _begin(self, feed: Feed) -> None:
+        if not feed.ended:  # the caller may have gone, or changed its mind
+            self.hub.feeds.add(feed)
 
     def _end_feeds(self) -> None:
         for feed in self.feeds:
@@ -158,8 +205,12 @@ def _named(call: Call, names: tuple[str, ...]) -> dict[str, Any]:
     if isinstance(call.params, dict):
         return call.params
     if len(call.params) > len(names):
-        raise errors.Usage(reason=f"{call.method} takes at most {len(names)} parameters in a list", see=call.method)
+        raise errors.Usage(reason=f"{call.method} takes at most {len(names)} parameters in a list", see=_page(call))
     return dict(zip(names, call.params, strict=False))
+
+
+def _page(call: Call) -> str:
+    return f"{call.method} in docs/rpc.md"
 
 
 def _wait_s(params: dict[str, Any]) -> float:
@@ -173,5 +224,5 @@ def _wait_s(params: dict[str, Any]) -> float:
 def _text(call: Call, params: dict[str, Any], name: str) -> str:
     value = params.get(name) or ""
     if not isinstance(value, str):
-        raise errors.Usage(reason=f"{name} is no text", see=call.method)
+        raise errors.Usage(reason=f"{name} is no text", see=_page(call))
     return value

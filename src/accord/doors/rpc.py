@@ -16,7 +16,7 @@ MOST_TOGETHER = 100  # requests in one batch
 class Call:
     """A request of the caller, until it is answered. One without an id never is."""
 
-    __slots__ = ("_batch", "_peer", "answered", "deadline", "id", "method", "params", "request")
+    __slots__ = ("_batch", "_peer", "answered", "deadline", "id", "method", "params", "request", "within_s")
 
     def __init__(
         self,
@@ -35,6 +35,11 @@ class Call:
         self.request = request  # the caller's own name for it, by which it is done once; "": none
         self.answered = False
         self.deadline = 0.0  # when the caller is told that it took too long; 0: never
+        self.within_s = 0.0  # how long it had
+
+    def limit(self, within_s: float, now: float) -> None:
+        """Let it take so long, and no longer."""
+        self.within_s, self.deadline = within_s, now + within_s
 
     def answer(self, result: object) -> None:
         self._end(result)
@@ -136,7 +141,7 @@ class Peer:
     def sweep(self, now: float) -> None:
         """Tell the caller of what took too long."""
         for call in [call for call in self.open_calls if call.deadline and call.deadline < now]:
-            call.fail(errors.RequestTimeout(method=call.method, timeout_seconds=30.0))
+            call.fail(errors.RequestTimeout(method=call.method, timeout_seconds=call.within_s))
 
     def _several(self, messages: list[Any]) -> None:
         if not messages or len(messages) > MOST_TOGETHER:

@@ -14,10 +14,10 @@ import zmq
 
 from accord import errors
 from accord.doors.methods import Connection
-from accord.doors.port import refusal
 from accord.doors.rpc import MOST_BYTES, Call, Peer
 from accord.hub.core import Hub
-from accord.services.keys import Keys
+from accord.services.keys import LOCAL, Keys
+from accord.services.port import refusal
 
 MOST_CALLERS = 1_000
 MOST_IN_FLIGHT = 256  # calls of one caller
@@ -62,6 +62,7 @@ class Door:
         except BaseException:
             self._zmq.destroy(linger=0)
             raise
+        self._tell_keys()
         self._judging = _Reader(self.hub, judge, self._judge)
         self._reading = _Reader(self.hub, self._router, self._take, self._flush)
 
@@ -129,6 +130,16 @@ class Door:
         except zmq.ZMQError as error:
             raise refusal(port, error.errno, error.strerror) from None
         return port
+
+    def _tell_keys(self) -> None:
+        """The port may be another than when the files of keys were made."""
+        try:
+            moved = self.keys.move(f"{LOCAL}{self.hub.ports['port']}")
+        except errors.AccordError as error:
+            self.hub.log.warning("keys_not_moved", error_code=error.code, reason=str(error))
+            return
+        if moved:
+            self.hub.log.info("keys_moved", port=self.hub.ports["port"], keys=moved)
 
     def _judge(self, frames: list[zmq.Frame]) -> None:
         """Answer ZeroMQ's question whether to let a key in. Its name for the caller is the key, in hex."""

@@ -51,6 +51,7 @@
     ├── HubFailed            a hub that did not start
     ├── HubLost              it went away while a command was in it
     ├── HubOutdated          a newer accord has written to the store of a running hub
+    ├── HubSilent            one that runs and does not answer
     ├── PortInUse            another program listens there
     ├── RequestTimeout       a request that took too long
     ├── TooBusy              more at once than the hub takes
@@ -270,12 +271,18 @@ class NotRegistered(AccordError):
 
 class TokenMissing(AccordError):
     code, rpc, exit, http = "TOKEN_MISSING", -32039, 77, 401
-    text = "Acting as {identity} needs its token. Put it into $ACCORD_TOKEN or {path}, or register again with --force."
+    text = (
+        "Acting as {identity} needs its token. Commands take it from $ACCORD_TOKEN or {path}; connections show it with "
+        "session.open. Who has lost it registers again, with force."
+    )
 
 
 class TokenInvalid(AccordError):
     code, rpc, exit, http = "TOKEN_INVALID", -32053, 77, 403
-    text = "This is not the token of {identity}. Put the right one into $ACCORD_TOKEN or {path}."
+    text = (
+        "This is not the token of {identity}. Show the right one: commands in $ACCORD_TOKEN or {path}, connections "
+        "with session.open."
+    )
 
 
 class InvalidId(AccordError):
@@ -355,7 +362,7 @@ class Interrupted(AccordError):
 
 class HubNotRunning(AccordError):
     code, rpc, exit, http = "HUB_NOT_RUNNING", -32055, 69, 503
-    text = "No hub runs in {home}{but}. Start one with: accord hub start"
+    text = "No hub runs in {home}{there}. {cure}"
 
 
 class HubFailed(AccordError):
@@ -371,6 +378,14 @@ class HubLost(AccordError):
 class HubOutdated(AccordError):
     code, rpc, exit, http = "HUB_OUTDATED", -32058, 69, 503
     text = "The hub is older than what wrote to {path} last, and stops. Start it anew with: accord hub start"
+
+
+class HubSilent(AccordError):
+    code, rpc, exit, http = "HUB_SILENT", -32067, 69, 503
+    text = (
+        "The hub (process {pid}) runs, and has not answered within {timeout_seconds:g} s: it is stopped or stuck. "
+        "Commands work without it; end it and start another with: accord hub restart"
+    )
 
 
 class PortInUse(AccordError):
@@ -405,7 +420,7 @@ class InvalidRequest(AccordError):
 
 class MethodNotFound(AccordError):
     code, rpc, exit, http = "METHOD_NOT_FOUND", -32601, 65, 404
-    text = "There is no method {method!r}. Read the list of operations."
+    text = "There is no method {method!r}{near}. Read: docs/operations.md and docs/rpc.md"
 
 
 class KeyNotFound(AccordError):

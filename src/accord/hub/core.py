@@ -74,6 +74,9 @@ class Hub:
 
     # What operations ask of the hub they run in.
 
+    def answers(self) -> bool:
+        return True
+
     def status(self) -> dict[str, Any]:
         return {
             "running": True,
@@ -91,6 +94,9 @@ class Hub:
 
     def listeners(self) -> dict[str, dict[str, Any]]:
         return self.feeds.listeners()
+
+    def listener(self, name: str) -> dict[str, Any] | None:
+        return self.feeds.listener(name)
 
     # What the doors ask of it.
 
@@ -132,7 +138,7 @@ class Hub:
 
         def finish(result: Any, error: BaseException | None) -> None:
             self._less_busy(1)
-            done(result, error)
+            done(result, self.told("", error) if isinstance(error, errors.StoreTooNew) else error)
 
         self.pool.submit(run)
         self._more_busy()
@@ -197,15 +203,15 @@ class Hub:
     def _answer(self, group: list[Request]) -> None:
         for request in group:
             if request.error is not None:
-                request.error = self._error(request.name, request.error)
+                request.error = self.told(request.name, request.error)
             try:
                 request.done(request)
             except Exception as error:  # of one caller, which is nothing to the others
                 self.failed(request.name, error)
         self._less_busy(len(group))
 
-    def _error(self, where: str, error: BaseException) -> errors.AccordError:
-        """What the caller is told. A store that a newer accord has written to is none for this hub any more."""
+    def told(self, where: str, error: BaseException) -> errors.AccordError:
+        """What is told of an error. A store that a newer accord has written to is none for this hub any more."""
         if isinstance(error, errors.StoreTooNew):
             self.log.error("outdated")
             self.stopping.set()

@@ -23,6 +23,9 @@ HEARTBEAT_S = 15.0
 MOST_FEEDS = 5_000
 PAGE = 100
 
+# What holds somebody up for now, and passes.
+PASSING = (errors.Halted, errors.NotEngaged, errors.LockTimeout, errors.StorageFailing)
+
 _EVERYTHING = ("",)
 
 
@@ -123,12 +126,15 @@ class Feeds:
 
     def listeners(self) -> dict[str, dict[str, Any]]:
         """Who is connected, by name."""
-        return {
-            name: {"connected": True, "pid": feed.pid or None, "last_seen": timestamp(feed.since)}
-            for name, there in list(self._by_name.items())
-            for feed in list(there)
-            if isinstance(feed, MailFeed)
-        }
+        found = {name: self.listener(name) for name in list(self._by_name)}
+        return {name: listener for name, listener in found.items() if listener is not None}
+
+    def listener(self, name: str) -> dict[str, Any] | None:
+        """Who is connected under one name; in any thread."""
+        for feed in list(self._by_name.get(name, ())):
+            if isinstance(feed, MailFeed):
+                return {"connected": True, "pid": feed.pid or None, "last_seen": timestamp(feed.since)}
+        return None
 
     def wake(self, feed: Feed) -> None:
         """There may be more for it."""
@@ -179,11 +185,10 @@ class Feeds:
         """Tell why nothing comes: for now, as under a HALT, or for good, as when the name is another's."""
         from accord.errors.table import to_json
 
-        if not isinstance(error, errors.AccordError):
-            self._hub.failed("feed", error)
-            error = errors.AccordError()
-        passes = isinstance(error, errors.Halted | errors.NotEngaged | errors.LockTimeout | errors.StorageFailing)
-        if not passes:
+        error = self._hub.told("feed", error)
+        if isinstance(error, errors.HubOutdated):
+            return  # the hub stops, which all are told; they go on with the next one
+        if not isinstance(error, PASSING):
             feed.push("listen.ended", to_json(error))
             self.remove(feed)
         elif feed.waiting_for != error.code:
@@ -203,6 +208,9 @@ class Feeds:
                     self._hub.loop.call_soon_threadsafe(self._changed, _names(change.keys))
             except errors.HistoryGone:
                 is_lost = True
+            except errors.StoreTooNew as error:
+                self._hub.loop.call_soon_threadsafe(self._hub.told, "watch", error)
+                return
             except Exception as error:
                 if self._closed:
                     return

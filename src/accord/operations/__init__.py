@@ -79,7 +79,7 @@ def find(name: str) -> "Callable[..., dict[str, Any]]":
         return _found[name]
     group, _, word = name.partition(".")
     if word not in NAMES.get(group, ()):
-        raise errors.Usage(reason=f"There is no operation {name[:100]!r}", see="the list of operations")
+        raise errors.Usage(reason=f"There is no operation {name[:100]!r}", see="docs/operations.md")
     module = f"accord.operations.{group}"
     __import__(module)
     found: Callable[..., dict[str, Any]] = getattr(sys.modules[module], word)
@@ -121,13 +121,17 @@ def read(name: str, function: "Callable[..., Any]", params: "Mapping[str, object
     given = {}
     for word, value in params.items():
         if word not in wanted:
-            raise errors.Usage(reason=f"There is no parameter {word[:100]!r}", see=name)
+            raise errors.Usage(reason=f"There is no parameter {word[:100]!r}", see=_page(name))
         if value is not None:
             try:
                 given[word] = READERS[wanted[word][0]](value)
             except ValueError as error:
-                raise errors.Usage(reason=f"{word} {error}", see=name) from None
+                raise errors.Usage(reason=f"{word} {error}", see=_page(name)) from None
     for word, (_, required) in wanted.items():
         if required and word not in given:
-            raise errors.Usage(reason=f"{word} is missing", see=name)
+            raise errors.Usage(reason=f"{word} is missing", see=_page(name))
     return given
+
+
+def _page(name: str) -> str:
+    return f"{name} in docs/operations.md"

@@ -32,9 +32,13 @@ if TYPE_CHECKING:
 
         def status(self) -> dict[str, Any]: ...
 
+        def answers(self) -> bool: ...
+
         def stop(self, deadline_s: float) -> bool: ...
 
         def listeners(self) -> dict[str, dict[str, Any]]: ...
+
+        def listener(self, name: str) -> dict[str, Any] | None: ...
 
     class Caller(Protocol):
         """Who calls, and what they can show for it."""
@@ -148,9 +152,14 @@ class Context:
 
     def listeners(self) -> "dict[str, dict[str, Any]]":
         """Who is connected to the hub and listens, by name."""
-        if self._hub is None and not os.path.exists(place.socket_path(self.home.path)):
-            return {}
-        return self.hub.listeners()
+        return self.hub.listeners() if self._may_have_hub() else {}
+
+    def listener(self, name: str) -> "dict[str, Any] | None":
+        """Who of that name is connected to the hub and listens."""
+        return self.hub.listener(name) if self._may_have_hub() else None
+
+    def _may_have_hub(self) -> bool:
+        return self._hub is not None or os.path.exists(place.socket_path(self.home.path))
 
     @property
     def tokens(self) -> "Tokens":

@@ -18,9 +18,10 @@ def init(context: "Context") -> "dict[str, Any]":
 @operation()
 def doctor(context: "Context") -> "dict[str, Any]":
     """Look whether all is well, and say what to do where it is not."""
+    from accord.operations.hub import status
     from accord.services.doctor import examine
 
     checks = examine(
-        context.home, context.tokens, context.settings, context.halt, lambda: context.store, context.hub.status
+        context.home, context.tokens, context.settings, context.halt, lambda: context.store, lambda: status(context)
     )
     return {"healthy": all(check["ok"] for check in checks), "checks": checks}

@@ -1,8 +1,10 @@
 """The hub of a home: starting, stopping, looking at it, and who may come in over the network."""
 
+from accord import errors
 from accord.operations import OPERATOR, operation
 from accord.services import hub
-from accord.services.keys import Keys
+from accord.services import port as ports
+from accord.services.keys import LOCAL, Keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 def start(context: "Context", *, port: "Port | None" = None, http_port: "Port | None" = None) -> "dict[str, Any]":
     """Start the hub of this home, unless it runs."""
     context.home.make()
-    return hub.start(context.home.path, {name: value for name, value in _ports(port, http_port) if value})
+    return hub.start(context.home.path, _ports(port, http_port))
 
 
 @operation(right=OPERATOR, changes=True, beyond=True)
@@ -35,14 +37,18 @@ def restart(
 ) -> "dict[str, Any]":
     """Stop the hub, if there is one, and start it anew on the same ports."""
     found = hub.status_when_ready(context.home.path)
+    wanted = _ports(port or found["port"], http_port or found["http_port"])
+    for new in set(wanted.values()) - {found["port"], found["http_port"]}:
+        ports.check(new)  # before the one that runs is gone
     hub.stop(context.home.path, deadline)
-    return start(context, port=port or found["port"], http_port=http_port or found["http_port"])
+    return start(context, **wanted)
 
 
 @operation()
 def status(context: "Context") -> "dict[str, Any]":
-    """Say whether the hub runs, and where it is reached."""
-    return context.hub.status()
+    """Say whether the hub runs and answers, and where it is reached."""
+    found = context.hub.status()
+    return {**found, "answers": found["running"] and context.hub.answers()}
 
 
 @operation(right=OPERATOR, changes=True, beyond=True)
@@ -50,7 +56,7 @@ def keys_make(context: "Context", *, name: "OwnIdentity") -> "dict[str, Any]":
     """Make a key with which an agent may connect over ZeroMQ; the file at `path` holds all that it needs."""
     context.home.make()
     port = context.hub.status()["port"] or context.settings["hub_port"]
-    return Keys(context.home.path).make(name, f"tcp://127.0.0.1:{port}")
+    return Keys(context.home.path).make(name, f"{LOCAL}{port}")
 
 
 @operation(right=OPERATOR)
@@ -65,5 +71,8 @@ def keys_revoke(context: "Context", *, name: "OwnIdentity") -> "dict[str, Any]":
     return Keys(context.home.path).revoke(name)
 
 
-def _ports(port: "int | None", http_port: "int | None") -> "list[tuple[str, int | None]]":
-    return [("port", port), ("http_port", http_port)]
+def _ports(port: "int | None", http_port: "int | None") -> "dict[str, int]":
+    """Those that are given."""
+    if port and port == http_port:
+        raise errors.Usage(reason=f"port and http_port are both {port}", see="hub.start in docs/operations.md")
+    return {name: value for name, value in (("port", port), ("http_port", http_port)) if value}

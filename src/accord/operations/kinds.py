@@ -96,9 +96,12 @@ def _seconds(value: object) -> float:
 
 
 def _port(value: object) -> int:
-    port = _count(value)
+    try:
+        port = _count(value)
+    except ValueError:
+        port = _MOST
     if port > 65535:
-        raise ValueError("is not a port, from 1 to 65535")
+        raise ValueError("is not a port, a number from 1 to 65535")
     return port
 
 

@@ -41,7 +41,7 @@ def send(
 ) -> "dict[str, Any]":
     """Send a message to one or several agents, to `all`, or to a channel."""
     if not to and not channel and not reply_to:
-        raise errors.Usage(reason="A message needs a recipient or a channel", see="mail.send")
+        raise errors.Usage(reason="A message needs a recipient or a channel", see="mail.send in docs/operations.md")
     size = len(message.encode())
     most = context.settings["message_limit"]
     if size > most:
@@ -75,7 +75,7 @@ def check(
     found = mail.unread(context.store, identity, limit)
     if wait and not found["messages"]:
         found = _wait(context, identity, limit, peek, wait) or found
-    listener = context.listeners().get(identity)
+    listener = context.listener(identity)
     return {"identity": identity, "listener": listener, **found, "message_count": len(found["messages"])}
 
 

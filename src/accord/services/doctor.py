@@ -10,6 +10,7 @@ from accord import __version__, errors
 from accord.home import Home, Tokens
 from accord.services import agents, discovery
 from accord.services.halt import Halt
+from accord.services.hub import ANSWER_WITHIN_S
 from accord.settings import SETTINGS, Settings
 from accord.store.protocols import Store
 
@@ -89,6 +90,10 @@ def _halt(halt: Halt) -> str:
 def _hub(found: dict[str, Any]) -> str:
     if not found["running"]:
         return "none runs; what listens waits for one"
+    if not found["pid"]:
+        return "it is just starting"
+    if not found["answers"]:
+        raise errors.HubSilent(pid=found["pid"], timeout_seconds=ANSWER_WITHIN_S)
     if found["version"] != __version__:
         raise errors.HubOutdated(path=found["home"])
     return f"process {found['pid']}, port {found['port']}, http {found['http_port']}"

@@ -16,6 +16,18 @@ GAP = "gap"  # some were missed: they are no longer kept
 KINDS = ("mail.sent", "mail.handed_over", "mail.seen", "agent.changed", "channel.changed")
 
 
+def read_kinds(value: object) -> "list[str]":
+    """Kinds of events; several may stand in one word, with commas between them."""
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise ValueError("is no list of words")
+    kinds = [kind.strip() for word in words for kind in word.split(",") if kind.strip()]
+    strange = [kind for kind in kinds if kind not in KINDS]
+    if strange:
+        raise ValueError(f"{strange[0][:50]!r} is none of {', '.join(KINDS)}")
+    return kinds
+
+
 class Reader:
     """A place in what happens."""
 
@@ -25,6 +37,7 @@ class Reader:
         with store.snapshot() as snapshot:
             here = f"{snapshot.epoch}.{snapshot.revision}"
         self.since = since or here  # `EPOCH.REVISION`, after which the next one comes
+        self._epoch, self._revision = _read_revision(self.since)
 
     def read(self, limit: int) -> "list[dict[str, Any]]":
         """What happened next, of so many commits at most."""
@@ -46,12 +59,8 @@ class Reader:
 
     def _open(self) -> "Watch":
         if self._watch is None:
-            self._epoch, _, revision = self.since.rpartition(".")
-            if not revision.isdigit() or not revision.isascii() or len(revision) > 18:
-                raise errors.Usage(
-                    reason=f"{self.since[:100]!r} is no revision, as EPOCH.REVISION", see="accord events --help"
-                )
-            self._watch = self._store.watch(("",), int(revision), self._epoch)
+            self._epoch, self._revision = _read_revision(self.since)
+            self._watch = self._store.watch(("",), self._revision, self._epoch)
         return self._watch
 
     def _skip(self) -> "dict[str, Any]":
@@ -60,6 +69,13 @@ class Reader:
         with self._store.snapshot() as snapshot:
             self.since = f"{snapshot.epoch}.{snapshot.revision}"
         return {"event": GAP, "since": missed_since, "revision": self.since}
+
+
+def _read_revision(text: str) -> "tuple[str, int]":
+    epoch, _, revision = text.rpartition(".")
+    if not revision.isdigit() or not revision.isascii() or len(revision) > 18:
+        raise errors.Usage(reason=f"{text[:100]!r} is no revision, as EPOCH.REVISION", see="accord events --help")
+    return epoch, int(revision)
 
 
 def described(change: "Change", snapshot: "Snapshot") -> "list[dict[str, Any]]":

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 READY_WITHIN_S = 20.0
 STOP_WITHIN_S = 10.0
 
+ANSWER_WITHIN_S = 2.0  # when it is asked whether it is there
+
 _GRACE_S = 2.0  # after its deadline, for a hub to end by itself
 _LOOK_S = 0.5  # for what is only good to know
 _MOST_BYTES = 4096
@@ -51,27 +53,37 @@ class Outside:
     def status(self) -> "dict[str, Any]":
         return status(self._home)
 
+    def answers(self) -> bool:
+        return self._ask("hub.ping", ANSWER_WITHIN_S) is not None
+
     def stop(self, deadline_s: float) -> bool:
         return stop(self._home, deadline_s)
 
     def listeners(self) -> "dict[str, dict[str, Any]]":
         """As the hub tells; none where there is no hub, or it does not answer."""
+        return self._ask("hub.listeners", _LOOK_S) or {}
+
+    def listener(self, name: str) -> "dict[str, Any] | None":
+        return self.listeners().get(name)
+
+    def _ask(self, method: str, timeout_s: float) -> "dict[str, Any] | None":
+        """The hub's answer; None where there is no hub, or it says nothing for so long."""
         from accord.client import Connection
 
         try:
-            connection = Connection(place.socket_path(self._home), _LOOK_S)
+            connection = Connection(place.socket_path(self._home), timeout_s)
         except OSError:
-            return {}
+            return None
         try:
-            return connection.call("hub.listeners", {}, _LOOK_S)
+            return connection.call(method, {}, timeout_s)
         except (OSError, errors.AccordError):
-            return {}
+            return None
         finally:
             connection.close()
 
 
 def status(home: str) -> "dict[str, Any]":
-    """What the hub says of itself, with `running`."""
+    """What the hub says of itself, with `running`; `stopping` once it takes nothing more."""
     files = HubFiles(home)
     nothing = {"running": False, "pid": None, "port": None, "http_port": None, "socket": None, "version": None}
     try:
@@ -100,7 +112,7 @@ def start(home: str, options: "Mapping[str, int]", timeout_s: float = READY_WITH
     try:
         gate.acquire(timeout_s)
         try:
-            found = status(home)
+            found = _settled(home, timeout_s)
             if not found["running"]:
                 _spawn(files, gate, options, timeout_s)
                 return {"started": True, **status(home)}
@@ -126,6 +138,16 @@ def status_when_ready(home: str, timeout_s: float = READY_WITHIN_S) -> "dict[str
     return found
 
 
+def _settled(home: str, timeout_s: float) -> "dict[str, Any]":
+    """As `status`, after a hub that is just stopping is gone."""
+    found = status(home)
+    if found.get("stopping") and platform.wait_for_end(found["pid"], timeout_s):
+        found = status(home)
+    if found.get("stopping"):
+        raise errors.HubFailed(reason=f"the one before it, process {found['pid']}, does not end")
+    return found
+
+
 def stop(home: str, deadline_s: float) -> bool:
     """Stop the hub if there is one, and wait until it is gone; whether there was one."""
     found = status_when_ready(home)
@@ -142,8 +164,9 @@ def stop(home: str, deadline_s: float) -> bool:
 def check_port(found: "Mapping[str, Any]", port: "int | None") -> None:
     """Refuse a port that is not the running hub's."""
     if port and found["running"] and found["port"] != port:
-        but = f" on port {port} (the one there has port {found['port']}: leave the port out to reach it)"
-        raise errors.HubNotRunning(home=found["home"], but=but, port=found["port"])
+        there = f" on port {port}: the hub there runs on port {found['port']}"
+        cure = f"Leave the port out to use that one, or move it with: accord hub restart --port {port}"
+        raise errors.HubNotRunning(home=found["home"], there=there, cure=cure, port=found["port"])
 
 
 def _ask_to_stop(home: str, pid: int, deadline_s: float) -> None:
@@ -163,6 +186,7 @@ def _ask_to_stop(home: str, pid: int, deadline_s: float) -> None:
     except (OSError, errors.AccordError):
         try:
             os.kill(pid, signal.SIGTERM)
+            os.kill(pid, signal.SIGCONT)  # one that was stopped hears nothing before
         except ProcessLookupError:
             pass
 

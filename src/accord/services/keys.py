@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     Pair = tuple[str, str]  # public and secret, as ZeroMQ writes keys (Z85)
     T = TypeVar("T")
 
+LOCAL = "tcp://127.0.0.1:"  # before the port
+
 _PATIENCE_S = 10.0
 _MOST_BYTES = 4096
 _Z85_LENGTH = 40
@@ -41,6 +43,10 @@ class Keys:
     def make(self, name: str, endpoint: str) -> "dict[str, Any]":
         """A new pair, let in from now on. The secret is in the file at `path`, and nowhere else."""
         return self._alone(lambda: self._make(name, endpoint))
+
+    def move(self, endpoint: str) -> "list[str]":
+        """Let the files that lie here name where the hub is now; the names of those that said otherwise."""
+        return self._alone(lambda: [name for name in self._names() if self._move(name, endpoint)])
 
     def revoke(self, name: str) -> "dict[str, Any]":
         """Let a key in no more."""
@@ -92,6 +98,21 @@ class Keys:
         folder.flush_folder(self._allowed)
         folder.unlink_if_there(f"{self.path}/{name}.json")
         return {"name": name}
+
+    def _move(self, name: str, endpoint: str) -> bool:
+        path = f"{self.path}/{name}.json"
+        try:
+            key: Any = jsontext.loads(_read(path))
+            old = key["endpoint"]
+        except (errors.AccordError, KeyError, TypeError):
+            return False  # it was moved to where the agent runs, or is somebody's own
+        if old == endpoint or not str(old).startswith(LOCAL):
+            return False  # as it should be, or made to lead here by another way
+        _write(path, jsontext.dumps({**key, "endpoint": endpoint}))
+        return True
+
+    def _names(self) -> "list[str]":
+        return sorted({name for public in self._publics() if (name := self.name_of(public))})
 
     def _named(self, name: str) -> "list[str]":
         return [public for public in self._publics() if self.name_of(public) == name]

@@ -9,11 +9,12 @@ from accord.cli.words import Verb
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, TextIO
 
     from accord.cli.run import Line
 
 NOT_RUNNING = 3  # what `hub status` ends with when there is none
+SILENT = 69  # and when there is one that does not answer
 
 
 def start(line: "Line", words: "dict[str, Any]") -> None:
@@ -21,7 +22,7 @@ def start(line: "Line", words: "dict[str, Any]") -> None:
         _become(line, words)
     _take_port(line, words)
     result = line.call("hub.start", words)
-    line.answer(result, lambda: f"{'started' if result['started'] else 'runs already'}: {_where(result)}\n")
+    line.answer(result, lambda: f"{'started' if result['started'] else 'runs already'}: {where(result)}\n")
 
 
 def stop(line: "Line", words: "dict[str, Any]") -> None:
@@ -32,7 +33,7 @@ def stop(line: "Line", words: "dict[str, Any]") -> None:
 def restart(line: "Line", words: "dict[str, Any]") -> None:
     _take_port(line, words)
     result = line.call("hub.restart", words)
-    line.answer(result, lambda: f"started: {_where(result)}\n")
+    line.answer(result, lambda: f"started: {where(result)}\n")
 
 
 def status(line: "Line", words: "dict[str, Any]") -> int:
@@ -41,18 +42,27 @@ def status(line: "Line", words: "dict[str, Any]") -> int:
     if port:
         from accord.services.hub import check_port
 
-        check_port(result, _number(line, port))
-    line.answer(result, lambda: f"running: {_where(result)}\n" if result["running"] else "no hub runs\n")
-    return 0 if result["running"] else NOT_RUNNING
+        check_port(result, int(port))
+    line.answer(result, lambda: _state(result))
+    if not result["running"]:
+        return NOT_RUNNING
+    return SILENT if _is_silent(result) else 0
 
 
-def logs(line: "Line", words: "dict[str, Any]") -> None:
+def logs(line: "Line", words: "dict[str, Any]") -> int:
     from accord.cli.run import safe
     from accord.services.hub import HubFiles
 
     path = HubFiles(line.context.home.path).log
-    for text in _lines(path, bool(words.get("follow"))):
-        line.io.out(safe(text))
+    follow = bool(words.get("follow"))
+    try:
+        for text in _lines(path, follow):
+            line.io.out(safe(text))
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+        return errors.Interrupted.exit  # without a word: there is no other way to end it
+    return 0
 
 
 VERBS = {
@@ -81,31 +91,45 @@ def _take_port(line: "Line", words: "dict[str, Any]") -> None:
         raise line.words.wrong("--port and --hub-port differ")
 
 
-def _number(line: "Line", port: str) -> int:
-    if not port.isascii() or not port.isdigit():
-        raise line.words.wrong(f"--hub-port {port[:20]!r} is no port")
-    return int(port)
-
-
-def _where(hub: "dict[str, Any]") -> str:
+def where(hub: "dict[str, Any]") -> str:
     return f"process {hub['pid']}, port {hub['port']}, http {hub['http_port']}, {hub['socket']}"
+
+
+def _state(hub: "dict[str, Any]") -> str:
+    if not hub["running"]:
+        return "no hub runs\n"
+    if not hub["pid"]:
+        return "just starting\n"
+    if _is_silent(hub):
+        return f"does not answer (end it with: accord hub stop): {where(hub)}\n"
+    return f"{'stopping' if hub.get('stopping') else 'running'}: {where(hub)}\n"
+
+
+def _is_silent(hub: "dict[str, Any]") -> bool:
+    """Whether it should answer, and does not."""
+    return bool(hub["pid"]) and not hub["answers"] and not hub.get("stopping")
 
 
 def _become(line: "Line", words: "dict[str, Any]") -> None:
     """Be the hub from here on."""
+    from accord.operations import find, read
+
     _take_port(line, words)
-    options = [f"--{name.replace('_', '-')}={_number(line, str(port))}" for name, port in words.items()]
+    try:
+        ports = read("hub.start", find("hub.start"), words)
+    except errors.Usage as error:
+        raise line.words.wrong(str(error.details["reason"])) from None
+    options = [f"--{name.replace('_', '-')}={port}" for name, port in ports.items()]
+    options += ["--json=1"] if line.json else []
     line.context.home.make()
     os.execv(sys.executable, [sys.executable, "-m", "accord.daemon", line.context.home.path, *options])  # noqa: S606
 
 
 def _lines(path: str, follow: bool) -> "Iterator[str]":
-    try:
-        file = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise errors.FileUnreadable(path=path, reason=error.strerror) from None
+    while (file := _opened(path)) is None:
+        if not follow:
+            return
+        _pause()  # until there is a first hub
     with file:
         while True:
             while text := file.readline():
@@ -115,11 +139,24 @@ def _lines(path: str, follow: bool) -> "Iterator[str]":
             file = _wait_for_more(path, file)
 
 
-def _wait_for_more(path: str, file: "Any") -> "Any":
-    """The file, or the one that took its place when it was put aside."""
+def _opened(path: str) -> "TextIO | None":
+    try:
+        return open(path, encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise errors.FileUnreadable(path=path, reason=error.strerror) from None
+
+
+def _pause() -> None:
     import time
 
     time.sleep(0.2)
+
+
+def _wait_for_more(path: str, file: "Any") -> "Any":
+    """The file, or the one that took its place when it was put aside."""
+    _pause()
     try:
         if os.stat(path).st_ino != os.fstat(file.fileno()).st_ino:
             return open(path, encoding="utf-8", errors="replace")

@@ -8,7 +8,8 @@ from accord.cli.stream import ANSWER_S, Stream, introduce
 from accord.cli.verbs.mail import myself
 from accord.cli.words import Verb
 from accord.model import read_identity
-from accord.services.events import KINDS
+from accord.services import hub
+from accord.services.events import KINDS, read_kinds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 def listen(line: "Line", words: "dict[str, Any]") -> int:
     identity = read_identity(words["identity"] if "identity" in words else myself(line, "--identity"))
     line.context.actor(identity)  # who may not act as somebody may not listen for them either
+    if not hub.status(line.context.home.path)["running"]:
+        line.context.check_reader(identity, peek=True)  # else one would be started for nothing
     return _Listener(line, identity, program(line, words), bool(words.get("no_ack"))).run()
 
 
@@ -74,10 +77,10 @@ class _Listener:
 
 
 def events(line: "Line", words: "dict[str, Any]") -> int:
-    kinds = words.get("kind") or []
-    strange = [kind for kind in kinds if kind not in KINDS]
-    if strange:
-        raise line.words.wrong(f"There is no kind {strange[0][:50]!r}; there are {', '.join(KINDS)}")
+    try:
+        kinds = read_kinds(words.get("kind") or [])
+    except ValueError as error:
+        raise line.words.wrong(f"--kind {error}") from None
     return _Events(line, words.get("since", ""), kinds).run()
 
 

@@ -61,6 +61,7 @@ VERBS = {
             "message_file": "a file with the text; the word - alone reads standard input",
         },
         usage="(--to NAME... | --channel CHANNEL) (--message TEXT | --message-file PATH | -) [--from NAME] [OPTION...]",
+        instead="accord send --to NAME --message TEXT",
     ),
     "check": Verb(
         check,
