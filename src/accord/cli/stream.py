@@ -148,7 +148,7 @@ def ensure_hub(line: "Line") -> None:
     if found["running"] and not found.get("stopping"):
         hub.check_port(found, int(port) if port else None)
     elif "--no-start" in line.words.globals or not line.context.settings["autostart"]:
-        raise errors.HubNotRunning(home=home, there="", cure="Start one with: accord hub start")
+        raise errors.HubNotRunning(home=home, there="", command="start")
     else:
         line.context.home.make()
         hub.start(home, {"port": int(port)} if port else {})

@@ -272,16 +272,16 @@ class NotRegistered(AccordError):
 class TokenMissing(AccordError):
     code, rpc, exit, http = "TOKEN_MISSING", -32039, 77, 401
     text = (
-        "Acting as {identity} needs its token. Commands take it from $ACCORD_TOKEN or {path}; connections show it with "
-        "session.open. Who has lost it registers again, with force."
+        "Acting as {identity} needs its token. Put it into $ACCORD_TOKEN or {path}, show it on a connection with "
+        "session.open, or register again with --force."
     )
 
 
 class TokenInvalid(AccordError):
     code, rpc, exit, http = "TOKEN_INVALID", -32053, 77, 403
     text = (
-        "This is not the token of {identity}. Show the right one: commands in $ACCORD_TOKEN or {path}, connections "
-        "with session.open."
+        "This is not the token of {identity}. Put the right one into $ACCORD_TOKEN or {path}, or show it on a "
+        "connection with session.open."
     )
 
 
@@ -362,7 +362,7 @@ class Interrupted(AccordError):
 
 class HubNotRunning(AccordError):
     code, rpc, exit, http = "HUB_NOT_RUNNING", -32055, 69, 503
-    text = "No hub runs in {home}{there}. {cure}"
+    text = "No hub runs in {home}{there}. Start one with: accord hub {command}"
 
 
 class HubFailed(AccordError):
@@ -381,10 +381,10 @@ class HubOutdated(AccordError):
 
 
 class HubSilent(AccordError):
-    code, rpc, exit, http = "HUB_SILENT", -32067, 69, 503
+    code, rpc, exit, http = "HUB_SILENT", -32088, 69, 503
     text = (
         "The hub (process {pid}) runs, and has not answered within {timeout_seconds:g} s: it is stopped or stuck. "
-        "Commands work without it; end it and start another with: accord hub restart"
+        "Run commands without it, or start another with: accord hub restart"
     )
 
 
