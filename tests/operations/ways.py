@@ -38,6 +38,16 @@ _VERBS = {
     "channel.join": ("channel join", "channel"),
     "channel.leave": ("channel leave", "channel"),
     "channel.list": ("channel list", ""),
+    "doc.read": ("doc read", "name"),
+    "doc.write": ("doc write", "name"),
+    "doc.rm": ("doc rm", "name"),
+    "doc.restore": ("doc restore", "name"),
+    "doc.history": ("doc history", "name"),
+    "doc.list": ("doc list", "prefix"),
+    "lock.acquire": ("lock acquire", "name"),
+    "lock.renew": ("lock renew", "name"),
+    "lock.release": ("lock release", "name"),
+    "lock.list": ("lock list", ""),
     "halt.set": ("halt", "reason"),
     "halt.lift": ("unhalt", ""),
     "halt.engage": ("engage", "identities"),
@@ -242,10 +252,11 @@ def command(operation: str, params: Mapping[str, Any]) -> tuple[list[str], bytes
     stdin = b""
     for name, value in params.items():
         values = value if isinstance(value, list) else [value]
-        option = "--" + {"sender": "from"}.get(name, name).replace("_", "-")
+        renamed = {"sender": "from", **({"wait": "timeout"} if verb.startswith("lock") else {})}
+        option = "--" + renamed.get(name, name).replace("_", "-")
         if name == plain:
             last += values
-        elif name == "message" and len(value) > _LONGEST_ARGUMENT:
+        elif name in ("message", "text") and len(value) > _LONGEST_ARGUMENT:
             words.append("-")
             stdin = value.encode()
         elif value is True:

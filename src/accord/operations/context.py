@@ -12,7 +12,7 @@ from accord.services.audited import Audited
 from accord.services.halt import Halt
 from accord.settings import Settings
 from accord.store.open import open_store
-from accord.store.transaction import transact
+from accord.store.transaction import First, transact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,7 +161,11 @@ class Context:
                 check_engaged(tx, self.agent, halts)
             return work(tx)
 
-        return transact(self.store, checked, self.key(self.operation), jsontext.dumps(self.given).encode())
+        while True:
+            try:
+                return transact(self.store, checked, self.key(self.operation), jsontext.dumps(self.given).encode())
+            except First as first:
+                transact(self.store, first.work)
 
     def check_halt(self) -> None:
         """For what goes on for a while: a HALT that came meanwhile stops it."""
