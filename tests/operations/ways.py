@@ -257,12 +257,12 @@ def command(operation: str, params: Mapping[str, Any]) -> tuple[list[str], bytes
         if name == plain:
             last += values
         elif name in ("message", "text") and len(value) > _LONGEST_ARGUMENT:
-            words.append("-")
             stdin = value.encode()
         elif value is True:
             words.append(option)
         elif value is not None and value is not False:
             words += [f"{option}={one}" for one in values]
+    last += ["-"] if stdin else []
     return [*words, "--", *last] if last else words, stdin
 
 

@@ -101,7 +101,7 @@ class _Editor:
         try:
             code = subprocess.run([*self._command, self.path], check=False).returncode
         except OSError as error:
-            raise self.failed(error.strerror) from None
+            raise self.failed(error.strerror or str(error)) from None
         finally:
             signal.signal(signal.SIGINT, before)
         if code:
