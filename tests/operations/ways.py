@@ -256,7 +256,7 @@ def command(operation: str, params: Mapping[str, Any]) -> tuple[list[str], bytes
         option = "--" + renamed.get(name, name).replace("_", "-")
         if name == plain:
             last += values
-        elif name in ("message", "text") and len(value) > _LONGEST_ARGUMENT:
+        elif name in ("message", "text") and (len(value) > _LONGEST_ARGUMENT or "\0" in value):
             stdin = value.encode()
         elif value is True:
             words.append(option)

@@ -2,7 +2,7 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     Lines = Sequence[str]
 
@@ -62,9 +62,26 @@ def _common_places(old: "Lines", mine: "Lines", other: "Lines") -> "Iterator[tup
 
 
 def _matches(old: "Lines", new: "Lines") -> "list[tuple[int, int, int]]":
+    """Where the same lines start in both, and how many; what both begin and end with needs no search."""
     from difflib import SequenceMatcher
 
-    return [(a, b, size) for a, b, size in SequenceMatcher(None, old, new).get_matching_blocks() if size]
+    first = _same(zip(old, new, strict=False))
+    left = min(len(old), len(new)) - first
+    last = min(left, _same(zip(reversed(old), reversed(new), strict=False)))
+    ends = len(old) - last, len(new) - last
+    middle = SequenceMatcher(None, old[first : ends[0]], new[first : ends[1]]).get_matching_blocks()
+    found = [(0, 0, first), *[(first + a, first + b, size) for a, b, size in middle], (*ends, last)]
+    return [match for match in found if match[2]]
+
+
+def _same(pairs: "Iterable[tuple[str, str]]") -> int:
+    """How many pairs of equals come first."""
+    count = 0
+    for a, b in pairs:
+        if a != b:
+            break
+        count += 1
+    return count
 
 
 def _lines(text: str) -> list[str]:

@@ -75,12 +75,12 @@ class Writing:
 def read(tx: "Transaction", name: str, revision: "int | None", keep: int) -> "dict[str, Any]":
     """The document, or one of its earlier versions."""
     found = take_in(tx, name, keep)
+    if revision is None and not found.is_there:
+        raise _not_found(tx, name)
     if revision is not None and revision != found.revision:
         found = _version(tx, name, revision)
-        if found.about["deleted"]:
-            raise errors.RevisionNotFound(name=name, revision=f"{revision} with a text")
-    elif not found.is_there:
-        raise _not_found(tx, name)
+    if found.about["deleted"]:
+        raise errors.RevisionNotFound(name=name, revision=f"{revision} with a text")
     return {**found.summary(), "text": found.text}
 
 
@@ -105,12 +105,10 @@ def restore(tx: "Transaction", name: str, revision: "int | None", how: Writing) 
     """Write an earlier version again: the one named, or the last before the one that is there now."""
     try:
         found = _writable(tx, name, how)
-        before = found.revision
     except errors.StoreDamaged:
         # What is damaged can only be replaced, and the version of the same number may be whole.
         found = Document(name, _number(_newest(tx, name)), {"deleted": True}, "")
-        before = found.revision + 1
-    source = _last_text(tx, name, before) if revision is None else _version(tx, name, revision)
+    source = _last_text(tx, name, found.revision + (not found.is_there)) if revision is None else _version(tx, name, revision)
     if source is None or source.about["deleted"]:
         raise errors.RevisionNotFound(name=name, revision=f"{revision or ''} with a text".lstrip())
     return _write(tx, found, source.text, how).summary()
