@@ -135,7 +135,11 @@ def test_what_ends_by_itself(here: Python) -> None:
     refusal("DOCUMENT_NOT_FOUND", here.do, "doc.rm", name="plan")
     assert [one["name"] for one in here.do("doc.list")["documents"]] == ["other"]
     refused = refusal("CONFLICT", write, here, "mine", base=2)  # it is gone, and whoever changed it must know
-    assert (refused.details["revision"], refused.details["text"], refused.details["base_text"]) == (0, None, "soon over")
+    assert (refused.details["revision"], refused.details["text"], refused.details["base_text"]) == (
+        0,
+        None,
+        "soon over",
+    )
     assert read(here, revision=2) == "soon over"
     assert here.do("doc.restore", name="plan")["revision"] == 3
     assert read(here) == "soon over"
@@ -173,7 +177,7 @@ def test_fewer_versions_than_before(here: Python, monkeypatch: pytest.MonkeyPatc
 def test_who_wrote_it(here: Python) -> None:
     write(here, "one")
     write(here.acting("ann"), "two")
-    assert [one["by"] for one in here.do("doc.history", name="plan")["versions"]][0] == "ann"
+    assert here.do("doc.history", name="plan")["versions"][0]["by"] == "ann"
     assert here.do("doc.list")["documents"][0]["by"] == "ann"
 
 
@@ -183,9 +187,7 @@ def damage(way: Way, text: bytes, revision: int, version: "bytes | None" = None,
         with store.snapshot() as snapshot:
             item = snapshot.get(f"version/{name}", number_id(revision))
             assert item is not None
-        store.commit(
-            [], [Put("doc", name, text), Put(f"version/{name}", number_id(revision), version or item.value)]
-        )
+        store.commit([], [Put("doc", name, text), Put(f"version/{name}", number_id(revision), version or item.value)])
 
 
 def test_a_text_that_is_damaged(here: Python) -> None:

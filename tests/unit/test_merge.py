@@ -35,9 +35,7 @@ def test_what_does_not_meet(common: str, yours: str, theirs: str, expected: str)
 def test_what_meets_is_shown_with_what_was_there() -> None:
     merged = merge("a\nb\nc", "a\nmine", "a\ntheirs\nc", ("me", "revision 1", "revision 2"))
     assert merged.conflicts == 1
-    assert merged.text == (
-        "a\n<<<<<<< me\nmine\n||||||| revision 1\nb\nc\n=======\ntheirs\nc\n>>>>>>> revision 2\n"
-    )
+    assert merged.text == ("a\n<<<<<<< me\nmine\n||||||| revision 1\nb\nc\n=======\ntheirs\nc\n>>>>>>> revision 2\n")
     assert has_marks(merged.text, ("me", "revision 1", "revision 2"))
     assert not has_marks(merged.text, ("me too", "revision 3", "revision 4"))
 

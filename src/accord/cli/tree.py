@@ -3,6 +3,9 @@
 import errno
 import os
 import stat
+from functools import partial
+
+from accord.model import LONGEST_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,18 +45,40 @@ class File:
 def find(path: str, cwd: str, failed: "Callable[[str, str], None]") -> "Iterator[File]":
     """A file, or all in a folder but what is hidden; folders that cannot be read are told to `failed`."""
     there = os.path.realpath(os.path.join(cwd, path))
-    if not os.path.isdir(there):
+    if os.path.isdir(there):
+        yield from _in_folder(path, "", lambda: os.open(there, _FOLDER), failed)
+    else:
         yield File(path, os.path.basename(path), there)
+
+
+def _in_folder(
+    path: str, relative: str, open_it: "Callable[[], int]", failed: "Callable[[str, str], None]"
+) -> "Iterator[File]":
+    try:
+        fd = open_it()
+    except (OSError, Refused) as error:
+        failed(path, getattr(error, "strerror", "") or str(error))
         return
-    for folder, folders, names, fd in os.fwalk(
-        there, onerror=lambda error: failed(error.filename, str(error.strerror))
-    ):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        links = [name for name in folders if stat.S_ISLNK(os.lstat(name, dir_fd=fd).st_mode)]
-        for name in sorted([*names, *links]):
-            if not name.startswith("."):
-                relative = os.path.relpath(os.path.join(folder, name), there)
-                yield File(os.path.join(path, relative), relative, name, fd)
+    try:
+        for name in sorted(os.listdir(fd)):
+            below, name_below = os.path.join(path, name), f"{relative}{name}"
+            if name.startswith("."):
+                continue
+            if not _is_folder(name, fd):
+                yield File(below, name_below, name, fd)
+            elif len(name_below) < LONGEST_NAME:
+                yield from _in_folder(below, f"{name_below}/", partial(_open_no_link, name, _FOLDER, fd), failed)
+            else:
+                failed(below, "what is in it has too long a name")
+    finally:
+        os.close(fd)
+
+
+def _is_folder(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode)
+    except FileNotFoundError:
+        return False  # by now; whoever reads it will say so
 
 
 def put(folder: str, name: str, text: str, force: bool) -> None:

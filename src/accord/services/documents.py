@@ -108,7 +108,11 @@ def restore(tx: "Transaction", name: str, revision: "int | None", how: Writing) 
     except errors.StoreDamaged:
         # What is damaged can only be replaced, and the version of the same number may be whole.
         found = Document(name, _number(_newest(tx, name)), {"deleted": True}, "")
-    source = _last_text(tx, name, found.revision + (not found.is_there)) if revision is None else _version(tx, name, revision)
+    source = (
+        _last_text(tx, name, found.revision + (not found.is_there))
+        if revision is None
+        else _version(tx, name, revision)
+    )
     if source is None or source.about["deleted"]:
         raise errors.RevisionNotFound(name=name, revision=f"{revision or ''} with a text".lstrip())
     return _write(tx, found, source.text, how).summary()
