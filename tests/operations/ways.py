@@ -38,24 +38,28 @@ _VERBS = {
     "channel.join": ("channel join", "channel"),
     "channel.leave": ("channel leave", "channel"),
     "channel.list": ("channel list", ""),
+    "doc.read": ("doc read", "name"),
+    "doc.write": ("doc write", "name"),
+    "doc.rm": ("doc rm", "name"),
+    "doc.restore": ("doc restore", "name"),
+    "doc.history": ("doc history", "name"),
+    "doc.list": ("doc list", "prefix"),
+    "lock.acquire": ("lock acquire", "name"),
+    "lock.renew": ("lock renew", "name"),
+    "lock.release": ("lock release", "name"),
+    "lock.list": ("lock list", ""),
     "topic.publish": ("publish", "channel"),
     "topic.read": ("topic read", "channel"),
     "topic.last": ("topic last", "channel"),
     "tx.run": ("tx", ""),
     "audit.list": ("audit", ""),
     "audit.verify": ("audit --verify", ""),
-    "doc.read": ("doc read", "name"),
-    "doc.write": ("doc write", "name"),
-    "doc.list": ("doc list", "prefix"),
-    "lock.acquire": ("lock acquire", "name"),
     "halt.set": ("halt", "reason"),
     "halt.lift": ("unhalt", ""),
     "halt.engage": ("engage", "identities"),
     "config.show": ("config", ""),
     "config.trust": ("trust", "path"),
 }
-
-_OPTIONS = {("mail.send", "sender"): "from", ("mail.sent", "sender"): "from", ("lock.acquire", "wait"): "timeout"}
 
 
 class Refused(Exception):
@@ -258,16 +262,17 @@ def command(operation: str, params: Mapping[str, Any]) -> tuple[list[str], bytes
         if name == "steps":
             value = json.dumps(value)
         values = value if isinstance(value, list) else [value]
-        option = "--" + _OPTIONS.get((operation, name), name).replace("_", "-")
+        renamed = {"sender": "from", **({"wait": "timeout"} if verb.startswith("lock") else {})}
+        option = "--" + renamed.get(name, name).replace("_", "-")
         if name == plain:
             last += values
-        elif name == "message" and len(value) > _LONGEST_ARGUMENT:
-            words.append("-")
+        elif name in ("message", "text") and (len(value) > _LONGEST_ARGUMENT or "\0" in value):
             stdin = value.encode()
         elif value is True:
             words.append(option)
         elif value is not None and value is not False:
             words += [f"{option}={one}" for one in values]
+    last += ["-"] if stdin else []
     return [*words, "--", *last] if last else words, stdin
 
 

@@ -25,8 +25,8 @@ OWN_EXITS = {
 # How a sentence starts that tells a person what to do.
 VERBS = {
     "Acquire", "Ask", "Check", "Choose", "Claim", "Convert", "Do", "Encode", "Find", "Free", "Give", "Install",
-    "Join", "Leave", "Let", "List", "Make", "Mend", "Move", "Open", "Put", "Read", "Run", "Send", "Show", "Split", "Start",
-    "Stop", "Take", "Try", "Upgrade", "Wait", "Write",
+    "Join", "Leave", "Let", "List", "Make", "Mend", "Move", "Open", "Put", "Read", "Run", "Send", "Show", "Split",
+    "Start", "Stop", "Take", "Try", "Upgrade", "Wait", "Write",
 }  # fmt: skip
 
 

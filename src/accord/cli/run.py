@@ -22,7 +22,7 @@ VERBS = {
     "register": "agents", "unregister": "agents",
     "channel join": "channels", "channel leave": "channels", "channel list": "channels",
     "doc read": "docs", "doc write": "docs", "doc history": "docs", "doc restore": "docs", "doc list": "docs",
-    "doc rm": "docs",
+    "doc rm": "docs", "doc edit": "editing", "doc import": "filing", "doc export": "filing",
     "lock acquire": "locks", "lock renew": "locks", "lock release": "locks", "lock list": "locks",
     "publish": "topics", "subscribe": "topics", "topic read": "topics", "topic last": "topics",
     "tx": "tx",

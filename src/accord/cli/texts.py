@@ -9,8 +9,11 @@ if TYPE_CHECKING:
     from accord.cli.run import Line
 
 
-def take(line: "Line", words: "dict[str, Any]", text: str, file: str, most: int) -> str:
-    """The text, from exactly one of the options `text` and `file` and the word `-`; they are words no more."""
+def take(line: "Line", words: "dict[str, Any]", text: str, file: str, most: int, what: str = "") -> str:
+    """The text, from exactly one of the options `text` and `file` and the word `-`; they are words no more.
+
+    `what` it is to be, for the error when it is too large, unless it is a message.
+    """
     for name in (text, file):
         if words.get(name) == "-":
             words["stdin"] = words.pop(name)
@@ -22,8 +25,12 @@ def take(line: "Line", words: "dict[str, Any]", text: str, file: str, most: int)
     if text in given:
         return str(given[text])
     path = given.get(file)
-    data = line.io.read_input(most) if path is None else line.io.read_file(path, most)
     try:
+        data = line.io.read_input(most) if path is None else line.io.read_file(path, most)
         return data.decode()
+    except errors.MessageTooLarge as error:
+        if not what:
+            raise
+        raise errors.TooLarge(what=what, most=most, found=error.details["found"]) from None
     except UnicodeDecodeError as error:
         raise errors.InvalidEncoding(what=path or "standard input", at=error.start) from None

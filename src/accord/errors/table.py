@@ -67,6 +67,8 @@
     ├── Conflict             a document moved on since the revision that a write is based on
     ├── DocumentNotFound     no such document
     ├── RevisionNotFound     a version that never was, or is no longer kept
+    ├── EditorFailed         an editor that could not be run, or said that it failed
+    ├── NotWritten           a text that was edited and could not be written; it is kept in a file
     ├── LockHeld             another holds the lock, and did not give it back in time
     ├── LockLost             it is not held, or no longer, by whoever renews or releases it
     ├── Fenced               a change in the name of a lock that another holds by now
@@ -329,7 +331,7 @@ class MessageTooLarge(AccordError):
 
 class InvalidEncoding(AccordError):
     code, rpc, exit, http = "INVALID_ENCODING", -32048, 65, 400
-    text = "{what} is not UTF-8 text (at byte {at}). Nothing was sent. Convert it first."
+    text = "{what} is not UTF-8 text (at byte {at}). Convert it first."
 
 
 class MessageNotFound(AccordError):
@@ -467,6 +469,16 @@ class DocumentNotFound(AccordError):
 class RevisionNotFound(AccordError):
     code, rpc, exit, http = "REVISION_NOT_FOUND", -32070, 66, 404
     text = "{name} has no revision {revision}, or it is no longer kept. List them with: accord doc history {name}"
+
+
+class EditorFailed(AccordError):
+    code, rpc, exit, http = "EDITOR_FAILED", -32090, 69, 500
+    text = "{command} did not edit it: {reason}. Nothing was changed. Name another editor in $EDITOR."
+
+
+class NotWritten(AccordError):
+    code, rpc, exit, http = "NOT_WRITTEN", -32091, 75, 500
+    text = "{name} was not written. {reason} Your text is kept in {path}"
 
 
 class LockHeld(AccordError):

@@ -14,7 +14,7 @@ from accord.services.halt import Halt
 from accord.settings import Settings
 from accord.store.contract import KEY_ITEM
 from accord.store.open import open_store
-from accord.store.transaction import transact
+from accord.store.transaction import First, transact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,7 +185,11 @@ class Context:
                 check_engaged(tx, self.agent, halts)
             return work(tx)
 
-        return transact(self.store, checked, self.key(self.operation), jsontext.dumps(self.given).encode())
+        while True:
+            try:
+                return transact(self.store, checked, self.key(self.operation), jsontext.dumps(self.given).encode())
+            except First as first:
+                transact(self.store, first.work)
 
     def witness(self, has_changed: bool) -> None:
         """After an operation: have the audit's chain follow, and note what was read where that is wanted."""

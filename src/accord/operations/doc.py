@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 @operation()
 def read(context: "Context", *, name: "Name", revision: "Revision | None" = None) -> "dict[str, Any]":
     """Read a document, or an earlier version of it."""
-    return transact(context.store, lambda tx: documents.read(tx, name, revision))
+    keep = context.settings["backup_count"]
+    return transact(context.store, lambda tx: documents.read(tx, name, revision, keep))
 
 
 @operation(changes=True, step=True)
@@ -54,13 +55,25 @@ def restore(
 @operation()
 def history(context: "Context", *, name: "Name") -> "dict[str, Any]":
     """Show the versions of a document that are kept, the newest first."""
-    return {"name": name, "versions": transact(context.store, lambda tx: documents.history(tx, name))}
+    keep = context.settings["backup_count"]
+    return {"name": name, "versions": transact(context.store, lambda tx: documents.history(tx, name, keep))}
 
 
 @operation()
 def list(context: "Context", *, prefix: "Text" = "") -> "dict[str, Any]":
     """Show the documents, or those whose names start so."""
-    return {"documents": transact(context.store, lambda tx: documents.all_of(tx, prefix))}
+    found = transact(context.store, lambda tx: documents.all_of(tx, prefix))
+    return {"documents": [one for each in found if (one := _row(context, each))]}
+
+
+def _row(context: "Context", found: "documents.Document | dict[str, Any]") -> "dict[str, Any] | None":
+    """A document in a list; what was edited by hand becomes a version, so that its revision is one to be based on."""
+    if isinstance(found, dict):
+        return found
+    if found.edited:
+        name = found.name
+        found = transact(context.store, lambda tx: documents.take_in(tx, name, context.settings["backup_count"]))
+    return {**found.summary(), "problem": None} if found.is_there else None
 
 
 def _writing(context: "Context", base: "int | None", ttl: float, fence: "tuple[str, int] | None") -> documents.Writing:

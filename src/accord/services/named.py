@@ -1,5 +1,6 @@
 """Items that people gave names to, all of them."""
 
+from accord import errors
 from accord.store import names
 from accord.store.contract import MAX_PAGE
 
@@ -11,14 +12,28 @@ if TYPE_CHECKING:
     from accord.store.transaction import Transaction
 
 
-def each(tx: "Transaction", base: str) -> "Iterator[tuple[str, Item]]":
-    """Every item that `names.to_key(base, ...)` has a place for, with its name, in no order."""
-    for collection in _collections(tx, base):
+def each(tx: "Transaction", base: str, together: int = MAX_PAGE) -> "Iterator[tuple[str, Item]]":
+    """Every item that `names.to_key(base, ...)` has a place for, with its name, in no order.
+
+    What was put there by hand under an id that no name has is left alone.
+    """
+    for collection in {base, *_collections(tx, base)}:
         after = ""
-        while page := tx.list(collection, after, MAX_PAGE, check=False):
+        while page := tx.list(collection, after, together, check=False):
             for item in page:
-                yield names.from_key(base, collection, item.id), item
+                name = _name(base, collection, item.id)
+                if name:
+                    yield name, item
             after = page[-1].id
+
+
+def _name(base: str, collection: str, id: str) -> str:
+    """The name of what lies there; "" where it has none."""
+    try:
+        name = names.from_key(base, collection, id)
+        return name if names.to_key(base, name) == (collection, id) else ""
+    except (LookupError, ValueError, OverflowError, errors.InvalidName):
+        return ""
 
 
 def each_collection(tx: "Transaction", base: str) -> "Iterator[str]":

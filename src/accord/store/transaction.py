@@ -39,6 +39,13 @@ _FIRST_PAUSE_S = 0.001
 _LONGEST_PAUSE_S = 0.1
 
 
+class First(Exception):
+    """Before a work can go on, something else must be committed: a work of its own."""
+
+    def __init__(self, work: "Callable[[Transaction], object]") -> None:
+        self.work = work
+
+
 class Transaction:
     """What a work reads and writes. Writes are buffered: a work that raises leaves nothing to undo."""
 
@@ -50,6 +57,7 @@ class Transaction:
         self._writes: list[Write] = []
         self._buffer: dict[str, dict[str, bytes | Template | None]] = {}
         self._appends = 0
+        self.notes: dict[str, Any] = {}  # what a work leaves for another in the same transaction
 
     def get(self, collection: str, id: str, check: bool = True) -> Item | None:
         """The item; one that this transaction wrote has revision 0. `check=False`: it may change unnoticed."""

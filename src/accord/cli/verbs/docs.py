@@ -18,7 +18,7 @@ def read(line: "Line", words: "dict[str, Any]") -> None:
 
 
 def write(line: "Line", words: "dict[str, Any]") -> None:
-    text = texts.take(line, words, "text", "file", MAX_BYTES)
+    text = texts.take(line, words, "text", "file", MAX_BYTES, "A document")
     result = line.call("doc.write", {**words, "text": text})
     line.answer(result, lambda: f"{result['name']} is at revision {result['revision']}\n")
 
@@ -39,14 +39,18 @@ def restore(line: "Line", words: "dict[str, Any]") -> None:
 
 def show(line: "Line", words: "dict[str, Any]") -> None:
     result = line.call("doc.list", words)
-    rows = [(one["name"], one["revision"], one["size"], one["at"], one["by"]) for one in result["documents"]]
+    rows = [
+        (one["name"], one["revision"], one["size"], one["at"], one["by"] or one["problem"])
+        for one in result["documents"]
+    ]
     head = ("document", "revision", "bytes", "when", "by")
     line.answer(result, lambda: table(line, head, rows) if rows else "no documents\n", styled=True)
 
 
 def rm(line: "Line", words: "dict[str, Any]") -> None:
     result = line.call("doc.rm", words)
-    line.answer(result, lambda: f"{result['name']} is removed; accord doc restore brings it back\n")
+    again = "; accord doc restore brings it back" if line.context.settings["backup_count"] else ""
+    line.answer(result, lambda: f"{result['name']} is removed{again}\n")
 
 
 VERBS = {
