@@ -128,9 +128,9 @@ def test_what_ends_by_itself(here: Python) -> None:
     write(here, "for ever", "other")
     assert write(here, "soon over", ttl=0.3) == 1
     assert read(here) == "soon over"
-    assert write(here, "soon over", ttl=0.3) == 2  # lasts longer now
+    assert write(here, "soon over", ttl=0.4) == 2  # lasts longer now
     refusal("CONFLICT", write, here, "mine", base=0)
-    time.sleep(0.35)
+    time.sleep(0.45)
     refusal("DOCUMENT_NOT_FOUND", read, here)
     refusal("DOCUMENT_NOT_FOUND", here.do, "doc.rm", name="plan")
     assert [one["name"] for one in here.do("doc.list")["documents"]] == ["other"]
