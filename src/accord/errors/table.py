@@ -458,12 +458,15 @@ class RevisionNotFound(AccordError):
 
 class EditorFailed(AccordError):
     code, rpc, exit, http = "EDITOR_FAILED", -32090, 69, 500
-    text = "{command} did not edit it: {reason}. Nothing was changed. Name another editor in $EDITOR."
+    text = "{command} did not edit it: {reason}. Nothing was changed. Choose another editor with $EDITOR."
 
 
 class NotWritten(AccordError):
     code, rpc, exit, http = "NOT_WRITTEN", -32091, 75, 500
-    text = "{name} was not written. {reason} Your text is kept in {path}"
+    text = (
+        "{name} was not written. {reason} Your text is kept in {path}. "
+        "Write it from there with: accord doc write {name} --file {path}"
+    )
 
 
 class LockHeld(AccordError):
