@@ -143,6 +143,19 @@ def test_a_file_with_another_text_is_left_alone(user: User, notes: Path) -> None
     assert not [name for name in os.listdir(out) if name.startswith(".")]
 
 
+def test_a_file_that_comes_in_the_last_moment_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flush = os.fsync
+
+    def make_it_first(fd: int) -> None:
+        flush(fd)
+        (tmp_path / "plan").write_text("mine")
+
+    monkeypatch.setattr(os, "fsync", make_it_first)
+    with pytest.raises(FileExistsError):
+        tree.put(str(tmp_path), "plan", "theirs", force=False)
+    assert contents(tmp_path) == {"plan": b"mine"}
+
+
 def test_nothing_is_written_outside_of_the_folder(user: User, notes: Path) -> None:
     user.json("doc", "import", "notes")
     (user.folder / "elsewhere").mkdir()
