@@ -9,17 +9,20 @@ import pytest
 from accord.services import documents
 from accord.services.documents import MAX_BYTES
 from accord.store.transaction import Transaction
+from tests.hubs import Hub
 from tests.operations.people import refusal
 from tests.operations.test_documents import read, versions, write
-from tests.operations.ways import CommandLine, Python, Way
+from tests.operations.ways import CommandLine, Python, Unix, Way
 
 pytestmark = pytest.mark.covers("S5", "S3")
 
 
-@pytest.fixture(params=[Python, CommandLine])
-def files(request: pytest.FixtureRequest, tmp_path: Path) -> Way:
-    found: Way = request.param(f"files:{tmp_path}/store")
-    return found
+@pytest.fixture(params=["python", "commandline", "hub"])
+def files(request: pytest.FixtureRequest, tmp_path: Path, hub_of: Callable[[str], Hub]) -> Way:
+    url = f"files:{tmp_path}/store"
+    if request.param == "hub":
+        return Unix(url, hub_of(url))
+    return Python(url) if request.param == "python" else CommandLine(url)
 
 
 @pytest.fixture
