@@ -208,6 +208,11 @@ TABLE: dict[str, list[Row]] = {
             doc restore plan --revision 1
             doc restore nothing
         """),
+        Row("doc edit plan", hub=False),
+        Row("doc edit plan", hub=False, env={"EDITOR": "true"}),
+        Row("doc import file latin1 missing", hub=False),
+        Row("doc export out --prefix file", hub=False),
+        *rows("doc list"),
         Row("doc write plan -", stdin="Grüße".encode()),
         Row("doc write plan -", stdin=b"x" * 600_000),
         Row("doc read plan"),

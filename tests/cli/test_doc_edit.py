@@ -14,9 +14,7 @@ from tests.cli.users import ACCORD, Done, User
 pytestmark = pytest.mark.covers("S5")
 
 
-@pytest.fixture(params=[False, True], ids=["alone", "hub"])
-def has_hub(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
+WITH_HUB = pytest.mark.parametrize("has_hub", [False, True], ids=["alone", "hub"], indirect=True)
 
 
 @pytest.fixture
@@ -72,6 +70,7 @@ def kept(user: User, done: Done) -> str:
     return path.read_text(errors="replace")
 
 
+@WITH_HUB
 def test_what_is_edited_is_written(user: User) -> None:
     write(user, "one\n")
     done = user.run("doc", "edit", "plan", env=editor(user, 'echo two >>"$1"'))
@@ -115,6 +114,7 @@ def test_changes_that_do_not_meet_are_merged(user: User) -> None:
     assert left(user) == []
 
 
+@WITH_HUB
 def test_changes_that_meet_are_shown_until_somebody_chooses(user: User) -> None:
     write(user, "a\nb\nc\n")
     first = "theirs 'a\\ntheirs\\nc\\n'; sed -i s/b/mine/ \"$1\""

@@ -13,9 +13,7 @@ from tests.cli.users import User, contents
 pytestmark = pytest.mark.covers("S5")
 
 
-@pytest.fixture(params=[False, True], ids=["alone", "hub"])
-def has_hub(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
+WITH_HUB = pytest.mark.parametrize("has_hub", [False, True], ids=["alone", "hub"], indirect=True)
 
 
 @pytest.fixture
@@ -41,6 +39,7 @@ def documents(user: User) -> dict[str, str]:
 TEXTS = {"a.md": "a\n", "deep/er/b c": "Grüße\r\n", "empty": ""}
 
 
+@WITH_HUB
 def test_there_and_back_again(user: User, notes: Path) -> None:
     done = user.run("doc", "import", "notes")
     assert (done.code, done.err) == (0, "")
@@ -99,9 +98,9 @@ def test_folders_that_cannot_be_read(user: User, notes: Path, monkeypatch: pytes
     (notes / "deep/er" / "/".join("d" * 150)).mkdir(parents=True)
     look = os.lstat
 
-    def swap(name: str, dir_fd: int) -> os.stat_result:
+    def swap(name: str, dir_fd: "int | None" = None) -> os.stat_result:
         found = look(name, dir_fd=dir_fd)
-        if name == "z":
+        if name == "z" and not (notes / ".z").exists():
             (notes / "z").rename(notes / ".z")
             (notes / "z").symlink_to(user.folder)
         return found
@@ -142,6 +141,19 @@ def test_a_file_with_another_text_is_left_alone(user: User, notes: Path) -> None
     assert not (user.folder / "elsewhere").exists()
     assert (out / "stays").read_text() == "mine"
     assert not [name for name in os.listdir(out) if name.startswith(".")]
+
+
+def test_a_file_that_comes_in_the_last_moment_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flush = os.fsync
+
+    def make_it_first(fd: int) -> None:
+        flush(fd)
+        (tmp_path / "plan").write_text("mine")
+
+    monkeypatch.setattr(os, "fsync", make_it_first)
+    with pytest.raises(FileExistsError):
+        tree.put(str(tmp_path), "plan", "theirs", force=False)
+    assert contents(tmp_path) == {"plan": b"mine"}
 
 
 def test_nothing_is_written_outside_of_the_folder(user: User, notes: Path) -> None:

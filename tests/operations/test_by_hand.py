@@ -6,18 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from accord.services import documents
 from accord.services.documents import MAX_BYTES
+from accord.store.transaction import Transaction
+from tests.hubs import Hub
 from tests.operations.people import refusal
 from tests.operations.test_documents import read, versions, write
-from tests.operations.ways import CommandLine, Python, Way
+from tests.operations.ways import CommandLine, Python, Unix, Way
 
 pytestmark = pytest.mark.covers("S5", "S3")
 
 
-@pytest.fixture(params=[Python, CommandLine])
-def files(request: pytest.FixtureRequest, tmp_path: Path) -> Way:
-    found: Way = request.param(f"files:{tmp_path}/store")
-    return found
+@pytest.fixture(params=["python", "commandline", "hub"])
+def files(request: pytest.FixtureRequest, tmp_path: Path, hub_of: Callable[[str], Hub]) -> Way:
+    url = f"files:{tmp_path}/store"
+    if request.param == "hub":
+        return Unix(url, hub_of(url))
+    return Python(url) if request.param == "python" else CommandLine(url)
 
 
 @pytest.fixture
@@ -67,6 +72,26 @@ def test_nobody_overwrites_it_unseen(files: Way, folder: Path, save: Callable[[P
     assert refused.details["base_text"] == "by hand\n"
     assert write(files, "all\n", base=3) == 4
     assert (folder / "plan.txt").read_text() == "all\n"
+
+
+@SAVES
+def test_an_edit_between_reading_and_writing(
+    tmp_path: Path, folder: Path, save: Callable[[Path, bytes], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = Python(f"files:{tmp_path}/store")
+    write(files, "one\n")
+    edits = [b"by hand\n"]
+
+    def find(tx: Transaction, name: str) -> documents.Document:
+        found = look(tx, name)
+        if edits:
+            save(folder / "plan.txt", edits.pop())
+        return found
+
+    look = documents.find
+    monkeypatch.setattr(documents, "find", find)
+    refused = refusal("CONFLICT", write, files, "mine\n", base=1)
+    assert (refused.details["revision"], refused.details["text"]) == (2, "by hand\n")
 
 
 def test_a_list_tells_of_a_revision_that_is_there(files: Way, folder: Path) -> None:

@@ -27,6 +27,13 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("channel.join", {"channel": "talk", "identity": "zoe"}),
     ("channel.leave", {"channel": "nothing", "identity": "ann"}),
     ("halt.engage", {"identities": ["ann", "zoe"]}),
+    ("doc.read", {"name": "plam"}),
+    ("doc.read", {"name": "plan", "revision": 9}),
+    ("doc.write", {"name": "plan", "text": "mine", "base": 1}),
+    ("doc.write", {"name": "../plan", "text": "mine"}),
+    ("doc.write", {"name": "plan", "text": "mine", "fence": "build:1"}),
+    ("doc.rm", {"name": "nothing"}),
+    ("doc.restore", {"name": "nothing"}),
 ]
 ANSWERED: list[tuple[str, dict[str, Any]]] = [
     ("mail.check", {"identity": "ben", "peek": True}),
@@ -36,6 +43,10 @@ ANSWERED: list[tuple[str, dict[str, Any]]] = [
     ("mail.search", {"query": "words"}),
     ("channel.list", {}),
     ("agent.discover", {}),
+    ("doc.read", {"name": "plan"}),
+    ("doc.history", {"name": "plan"}),
+    ("doc.list", {"prefix": "p"}),
+    ("doc.write", {"name": "plan", "text": "two \x1b[31m é 😀", "base": 2}),
     ("mail.send", {"sender": "ann", "to": ["ben"], "message": "some words \x1b[31m é 😀", "id": "m1"}),
     ("mail.ack", {"identity": "ben", "ids": ["m1"]}),
     ("halt.lift", {}),
@@ -51,6 +62,8 @@ def fill(way: Way) -> Python:
     here.do("channel.join", channel="talk", identity="ann")
     send(here, "ann", "ben", "some words \x1b[31m é 😀", id="m1")
     send(here, "ann", "human")
+    for text in ("one", "two \x1b[31m é 😀"):
+        here.do("doc.write", name="plan", text=text)
     return here
 
 

@@ -24,9 +24,10 @@ OWN_EXITS = {
 
 # How a sentence starts that tells a person what to do.
 VERBS = {
-    "Acquire", "Ask", "Check", "Choose", "Claim", "Convert", "Do", "Encode", "Find", "Free", "Give", "Install",
-    "Join", "Leave", "Let", "List", "Make", "Mend", "Move", "Open", "Put", "Read", "Run", "Send", "Show", "Split",
-    "Start", "Stop", "Take", "Try", "Upgrade", "Wait", "Write",
+    "AUDIT_BROKEN", "Acquire", "Ask", "CONFLICT", "Check", "Choose", "Claim", "Convert", "Do", "EMPTY", "Encode",
+    "Find", "Free", "Give", "HALTED", "INTERRUPTED", "Install", "Join", "Leave", "Let", "List", "Make", "Mend",
+    "Move", "NOT_ENGAGED", "Open", "Put", "Read", "Run", "Send", "Show", "Split", "Start", "Stop", "Take", "Try",
+    "USAGE", "Upgrade", "Wait", "Write",
 }  # fmt: skip
 
 

@@ -70,7 +70,7 @@ def _verbs(group: str) -> list[str]:
 
 
 def _of_kind(kind: str, line: Line) -> list[str]:
-    if kind in ("Path", "Paths"):
+    if kind in ("Path", "Paths", "Folder"):
         return [FILES]
     if kind == "MessageType":
         return list(MESSAGE_TYPES)

@@ -478,7 +478,10 @@ class EditorFailed(AccordError):
 
 class NotWritten(AccordError):
     code, rpc, exit, http = "NOT_WRITTEN", -32091, 75, 500
-    text = "{name} was not written. Find your text in {path}. {reason}"
+    text = (
+        "{name} was not written. {reason} Your text is kept in {path}. "
+        "Write it from there with: accord doc write {name} --file {path}"
+    )
 
 
 class LockHeld(AccordError):

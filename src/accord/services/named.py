@@ -1,6 +1,5 @@
 """Items that people gave names to, all of them."""
 
-from accord import errors
 from accord.store import names
 from accord.store.contract import MAX_PAGE
 
@@ -30,9 +29,8 @@ def each(tx: "Transaction", base: str, together: int = MAX_PAGE) -> "Iterator[tu
 def _name(base: str, collection: str, id: str) -> str:
     """The name of what lies there; "" where it has none."""
     try:
-        name = names.from_key(base, collection, id)
-        return name if names.to_key(base, name) == (collection, id) else ""
-    except (LookupError, ValueError, OverflowError, errors.InvalidName):
+        return names.from_key(base, collection, id)
+    except (LookupError, ValueError, OverflowError):
         return ""
 
 

@@ -26,10 +26,10 @@ _OF_ONE = (
 
 
 def bring_in(line: "Line", words: "dict[str, Any]") -> int:
-    if "paths" not in words:
+    if "path" not in words:
         raise line.words.wrong("PATH is missing")
     done = _Done(line)
-    for path in words["paths"]:
+    for path in words["path"]:
         for file in tree.find(path, line.io.cwd, done.fail):
             try:
                 name = words.get("prefix", "") + file.relative
@@ -89,16 +89,16 @@ def _reason(error: Exception) -> str:
 VERBS = {
     "doc import": Verb(
         bring_in,
-        positional=("paths",),
-        extra={"paths": "Paths", "prefix": "Text"},
-        notes={"paths": "a file, or a folder with files; what is hidden in it is left out, and links are refused"},
+        positional=("path",),
+        extra={"path": "Paths", "prefix": "Text"},
+        notes={"path": "a file, or a folder with files; what is hidden in it is left out, and links are refused"},
         usage="PATH... [--prefix TEXT]",
         help="Make documents of files of text; what cannot be one is named, and the others are taken all the same.",
     ),
     "doc export": Verb(
         take_out,
         positional=("folder",),
-        extra={"folder": "Path", "prefix": "Text", "force": FLAG},
+        extra={"folder": "Folder", "prefix": "Text", "force": FLAG},
         notes={"folder": "where the files are to be", "force": "replace files with another text"},
         usage="FOLDER [--prefix TEXT] [--force]",
         help="Make files of documents; a file with another text is left alone, and named.",
