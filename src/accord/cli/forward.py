@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SILENCE_S = 2.0  # a hub says once a second that it is still at it
 
 # Verbs, and groups of them, that need their own process, or look at the hub from outside.
-HERE = ("completion", "demo", "doctor", "events", "hub", "listen", "trust")
+HERE = ("completion", "demo", "doctor", "events", "hub", "listen", "lock run", "reserve", "trust")
 _WITH_VALUE = ("--home", "--engine", "--hub-port")
 _VARIABLES = ("HOME", "NO_COLOR", "TERM")
 

@@ -74,7 +74,7 @@ class Connection:
         if function.here:
             raise errors.MethodNotFound(method=call.method)
         params = _named(call, tuple(operations.parameters(function)))
-        wait_s = _wait_s(params) if "wait" in operations.parameters(function) else 0.0
+        wait_s = _wait_s(function, params)
         call.deadline = time.monotonic() + REQUEST_S + wait_s
         context = self._context(function.changes and not function.beyond and not wait_s, call.request)
         reads = not function.changes and not wait_s
@@ -162,10 +162,12 @@ def _named(call: Call, names: tuple[str, ...]) -> dict[str, Any]:
     return dict(zip(names, call.params, strict=False))
 
 
-def _wait_s(params: dict[str, Any]) -> float:
-    """How long it is to wait; what is no time is left to the operation to refuse."""
+def _wait_s(function: Any, params: dict[str, Any]) -> float:
+    """How long it waits, if it does; what is no time is left to the operation to refuse."""
+    usual_s = (function.__kwdefaults__ or {}).get("wait", 0)
+    given = params.get("wait")
     try:
-        return float(READERS["Seconds"](params.get("wait") or 0))  # type: ignore[arg-type]
+        return float(READERS["Seconds"](usual_s if given is None else given))  # type: ignore[arg-type]
     except ValueError:
         return 0.0
 

@@ -28,6 +28,7 @@ NAMES = {
     "channel": ("join", "leave", "list"),
     "doc": ("read", "write", "rm", "restore", "history", "list"),
     "lock": ("acquire", "renew", "release", "list"),
+    "reserve": ("add", "release", "check", "list"),
     "halt": ("set", "lift", "engage", "status"),
     "config": ("show", "trust"),
     "home": ("init", "doctor"),
