@@ -38,12 +38,25 @@ _VERBS = {
     "channel.join": ("channel join", "channel"),
     "channel.leave": ("channel leave", "channel"),
     "channel.list": ("channel list", ""),
+    "doc.read": ("doc read", "name"),
+    "doc.write": ("doc write", "name"),
+    "lock.acquire": ("lock acquire", "name"),
+    "lock.renew": ("lock renew", "name"),
+    "lock.release": ("lock release", "name"),
+    "lock.list": ("lock list", ""),
+    "reserve.add": ("reserve add", "globs"),
+    "reserve.release": ("reserve release", "globs"),
+    "reserve.check": ("reserve check", "paths"),
+    "reserve.list": ("reserve list", ""),
     "halt.set": ("halt", "reason"),
     "halt.lift": ("unhalt", ""),
     "halt.engage": ("engage", "identities"),
     "config.show": ("config", ""),
     "config.trust": ("trust", "path"),
 }
+
+# Options that are called otherwise than the parameter.
+_OPTIONS = {("mail.send", "sender"): "from", ("mail.sent", "sender"): "from", ("lock.acquire", "wait"): "timeout"}
 
 
 class Refused(Exception):
@@ -242,7 +255,7 @@ def command(operation: str, params: Mapping[str, Any]) -> tuple[list[str], bytes
     stdin = b""
     for name, value in params.items():
         values = value if isinstance(value, list) else [value]
-        option = "--" + {"sender": "from"}.get(name, name).replace("_", "-")
+        option = "--" + _OPTIONS.get((operation, name), name).replace("_", "-")
         if name == plain:
             last += values
         elif name == "message" and len(value) > _LONGEST_ARGUMENT:

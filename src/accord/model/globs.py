@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     Glob = tuple[Part, ...]
     T = TypeVar("T", Ranges, Part)
 
-LONGEST = 4096  # characters, as of a path
+LONGEST = 500  # characters of a glob: comparing two takes the product of their lengths
+LONGEST_PATH = 4096
 
 _SLASH = ord("/")
 _ANY: "Ranges" = ((0, _SLASH - 1), (_SLASH + 1, 0x10FFFF))
@@ -23,18 +24,18 @@ _MANY: "tuple[()]" = ()  # in a part, any number of characters; in a glob, any n
 
 def read(text: str) -> "Glob":
     """A glob relative to its project; of no parts, which is everything in it, for `.`."""
-    return tuple([_part(part) for part in _parts(text)])
+    return tuple([_part(part) for part in _parts(text, LONGEST)])
 
 
 def read_path(text: str) -> "Glob":
     """The glob of one path, in which no character means anything else."""
-    return tuple([tuple([_one(letter) for letter in part]) for part in _parts(text)])
+    return tuple([tuple([_one(letter) for letter in part]) for part in _parts(text, LONGEST_PATH)])
 
 
 def normal(text: str) -> str:
     """The same glob, written as it is stored."""
     read(text)
-    return "/".join(_parts(text)) or "."
+    return "/".join(_parts(text, LONGEST)) or "."
 
 
 def quoted(path: str) -> str:
@@ -80,10 +81,10 @@ def _meet(a: "Sequence[T]", b: "Sequence[T]", meet: "Callable[[T, T], bool]", to
     return False
 
 
-def _parts(text: str) -> list[str]:
+def _parts(text: str, longest: int) -> list[str]:
     """What is between the slashes; a ValueError for what is no place in a project."""
-    if not 0 < len(text) <= LONGEST:
-        raise ValueError(f"is not 1 to {LONGEST} characters")
+    if not 0 < len(text) <= longest:
+        raise ValueError(f"is not 1 to {longest} characters")
     if text.startswith("/"):
         raise ValueError("is not relative to the project")
     parts = [part for part in text.split("/") if part not in ("", ".")]
