@@ -15,7 +15,7 @@ from accord.services import locks
 from accord.store.contract import Put
 from accord.store.open import open_store
 from accord.store.wrap.faulty import chance, faulty, plan, work_twice
-from tests.operations.people import refusal
+from tests.operations.people import insist, refusal
 from tests.operations.ways import Python, Refused, Way
 
 pytestmark = pytest.mark.covers("S6")
@@ -273,12 +273,12 @@ def test_works_that_run_twice_grant_once(tmp_path: Path, fate: Any) -> None:
     def worker(owner: str) -> None:
         for n in range(12):
             params: dict[str, Any] = {"name": "build", "owner": owner, "wait": 30}
-            token = call(context(f"{owner}-{n}"), "lock.acquire", params)["token"]
+            token = insist(context(f"{owner}-{n}"), "lock.acquire", params)["token"]
             inside.append(owner)
             assert inside == [owner]
             granted.append((token, n, n))
             inside.remove(owner)
-            call(context(f"{owner}-{n}-end"), "lock.release", {"name": "build", "owner": owner, "token": token})
+            insist(context(f"{owner}-{n}-end"), "lock.release", {"name": "build", "owner": owner, "token": token})
 
     in_threads([lambda owner=owner: worker(owner) for owner in ("a", "b", "c")])  # type: ignore[misc]
     assert sorted(token for token, _, _ in granted) == list(range(1, 37))
