@@ -5,14 +5,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from tests.hubs import Hub
+from tests.operations.conftest import url_of
 from tests.operations.test_killed import Process
 from tests.operations.test_locks import acquire, release, until_waiting, waiting
-from tests.operations.ways import CommandLine, Python
+from tests.operations.ways import CommandLine, HubCommandLine, Python
 from tests.readable import readable
 
 pytestmark = pytest.mark.covers("S6")
@@ -50,6 +53,20 @@ def test_one_who_waited_and_was_killed_holds_up_the_others_for_seconds(shell: Co
     began = time.monotonic()
     assert f'"token":{token + 1},'.encode() in other.communicate(timeout=60)[0]
     assert time.monotonic() - began < 10
+
+
+def test_one_who_waits_goes_on_without_its_hub(tmp_path: Path, hub_of: Callable[[str], Hub]) -> None:
+    url = url_of("sqlite", tmp_path)
+    shell = HubCommandLine(url, hub=hub_of(url))
+    way = Python(url)
+    token = acquire(way, "first")
+    waiter = shell.start(["lock", "acquire", "build", "--owner=other", "--timeout=60"])
+    until_waiting(way, 1)
+    assert shell.run(["hub", "stop"]).returncode == 0
+    until_waiting(way, 1)
+    assert waiter.poll() is None
+    release(way, "first", token)
+    assert f'"token":{token + 1},'.encode() in waiter.communicate(timeout=60)[0]
 
 
 def test_a_holder_that_was_killed_is_replaced_after_its_lease(lone_shell: CommandLine) -> None:

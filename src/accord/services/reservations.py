@@ -80,7 +80,7 @@ def release(tx: "Transaction", project: str, owner: str, texts: "Sequence[str] |
     missing = [text for text in texts or () if text not in there]
     if missing:
         raise errors.ReservationNotFound(owner=owner, what=", ".join(missing))
-    released = list(there if texts is None else dict.fromkeys(texts))[:MOST_WRITES]
+    released = sorted(there if texts is None else set(texts))[:MOST_WRITES]
     for text in released:
         tx.delete(_collection(project), there[text].id)
     return released

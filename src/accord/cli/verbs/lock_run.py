@@ -130,7 +130,7 @@ VERBS = {
         positional=("name",),
         names={"wait": "timeout"},
         extra={"command": REST},
-        notes={"wait": "how long to wait for it"},
+        notes={"wait": "how long to wait for it", "command": "what is run, with all its words"},
         usage="NAME [--owner LABEL] [--ttl SECONDS] [--timeout SECONDS] -- COMMAND...",
         help="Run a command while holding a lock, which is renewed meanwhile; if it is lost, the command is ended.",
     ),
