@@ -23,8 +23,10 @@ TYPES = {
     "Label": "str",
     "Labels": "str | list[str]",
     "Globs": "str | list[str]",
+    "Paths": "str | list[str]",
     "Priority": "str",
     "Revision": "int",
+    "Grant": "int",
     "Fence": "str",
     "Steps": "list[dict[str, Any]]",
 }

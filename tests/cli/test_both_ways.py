@@ -224,7 +224,35 @@ TABLE: dict[str, list[Row]] = {
             lock acquire build --owner 'not a label'
             lock renew build --owner ann --token 1
             lock release build --owner ann --token 0
+            lock acquire build --owner ann --ttl 0
+            lock acquire build --owner ann --ttl 0.001 --timeout 0
+            lock renew build --owner ann --token 2
+            lock renew build --owner ben --token 2
+            lock release build --owner ann --token 2
+            lock list
         """),
+        Row("lock run build --owner ann -- sh -c 'echo $ACCORD_LOCK; exit 3'", hub=False),
+        Row("lock run build --owner ann -- no-such-program", hub=False),
+        Row("lock run build --owner ann", hub=False),
+    ],
+    "reservations": [
+        Row(words, hub=False)
+        for words in (
+            "reserve",
+            "reserve list",
+            "reserve add 'src/**' docs/a.md --owner ann --note 'the parser'",
+            "reserve add src/x --owner ben --advisory",
+            "reserve add ../x --owner ben",
+            "reserve add x",
+            "reserve list",
+            "reserve check src/x docs/b.md --owner ben",
+            "reserve check docs/b.md --owner ben",
+            "reserve release",
+            "reserve release docs/a.md --owner ann",
+            "reserve release --all --owner ann",
+            "reserve install-hook",
+            "reserve check --staged",
+        )
     ],
     "topics": [
         *rows("""

@@ -27,7 +27,7 @@ def test_one_placeholder_per_thing(user: User) -> None:
         for option, word in re.findall(r"^  (--[a-z-]+) ([A-Z][A-Z.]*)", text, re.MULTILINE):
             placeholders[option].add(word.removesuffix("..."))
         used = set(re.findall(r"\b[A-Z]{2,}\b", text.partition("\n")[0]))
-        explained = set(re.findall(r"^  --[a-z-]+ ([A-Z]+)", text, re.MULTILINE))
+        explained = set(re.findall(r"^  --[a-z-]* ([A-Z]+)", text, re.MULTILINE))
         assert used - {"OPTION"} <= explained, f"in the usage, and nowhere explained: {text}"
     assert {option: words for option, words in placeholders.items() if len(words) > 1} == {}
     assert placeholders["--to"] == placeholders["--from"] == placeholders["--identity"] == {"NAME"}

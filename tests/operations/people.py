@@ -1,11 +1,14 @@
 """What tests of operations say often."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from accord import errors
+from accord.operations import call
+from accord.operations.context import Context
 from tests.operations.ways import Refused, Way
 
 
@@ -42,6 +45,15 @@ def token_file(home: Path, name: str) -> Path:
 
 def token_of(home: Path, name: str) -> str:
     return token_file(home, name).read_text().strip()
+
+
+def insist(context: Context, operation: str, params: Mapping[str, object]) -> dict[str, Any]:
+    """The result, asked for by the name of the request until it is told."""
+    while True:
+        try:
+            return call(context, operation, params)
+        except errors.OutcomeUnknown:
+            assert context.caller.request
 
 
 def refusal(code: str, do: Callable[..., object], *args: Any, **params: Any) -> Refused:

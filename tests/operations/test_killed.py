@@ -43,6 +43,9 @@ class Process:
             assert self._process.poll() is None, "the worker ended"
             self.listen(1)
 
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
     def kill(self) -> None:
         self._process.kill()
         rest, _ = self._process.communicate()

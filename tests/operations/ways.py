@@ -48,6 +48,10 @@ _VERBS = {
     "lock.renew": ("lock renew", "name"),
     "lock.release": ("lock release", "name"),
     "lock.list": ("lock list", ""),
+    "reserve.add": ("reserve add", "globs"),
+    "reserve.release": ("reserve release", "globs"),
+    "reserve.check": ("reserve check", "paths"),
+    "reserve.list": ("reserve list", ""),
     "topic.publish": ("publish", "channel"),
     "topic.read": ("topic read", "channel"),
     "topic.last": ("topic last", "channel"),
@@ -60,6 +64,9 @@ _VERBS = {
     "config.show": ("config", ""),
     "config.trust": ("trust", "path"),
 }
+
+# Options that are called otherwise than the parameter.
+_OPTIONS = {("mail.send", "sender"): "from", ("mail.sent", "sender"): "from", ("lock.acquire", "wait"): "timeout"}
 
 
 class Refused(Exception):
@@ -262,8 +269,7 @@ def command(operation: str, params: Mapping[str, Any]) -> tuple[list[str], bytes
         if name == "steps":
             value = json.dumps(value)
         values = value if isinstance(value, list) else [value]
-        renamed = {"sender": "from", **({"wait": "timeout"} if verb.startswith("lock") else {})}
-        option = "--" + renamed.get(name, name).replace("_", "-")
+        option = "--" + _OPTIONS.get((operation, name), name).replace("_", "-")
         if name == plain:
             last += values
         elif name in ("message", "text") and (len(value) > _LONGEST_ARGUMENT or "\0" in value):

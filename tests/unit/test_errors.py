@@ -24,10 +24,10 @@ OWN_EXITS = {
 
 # How a sentence starts that tells a person what to do.
 VERBS = {
-    "AUDIT_BROKEN", "Acquire", "Ask", "CONFLICT", "Check", "Choose", "Claim", "Convert", "Do", "EMPTY", "Encode",
-    "Find", "Free", "Give", "HALTED", "INTERRUPTED", "Install", "Join", "Leave", "Let", "List", "Make", "Mend",
-    "Move", "NOT_ENGAGED", "Open", "Put", "Read", "Run", "Send", "Show", "Split", "Start", "Stop", "Take", "Try",
-    "USAGE", "Upgrade", "Wait", "Write",
+    "AUDIT_BROKEN", "Acquire", "Ask", "COMMAND_NOT_FOUND", "CONFLICT", "Check", "Choose", "Claim", "Convert", "Do",
+    "EMPTY", "Encode", "Find", "Free", "Give", "HALTED", "Have", "INTERRUPTED", "Install", "Join", "Leave", "Let",
+    "List", "Make", "Mend", "Move", "NOT_ENGAGED", "Name", "Open", "Put", "Read", "Run", "Send", "Show", "Split",
+    "Start", "Stop", "Take", "Try", "USAGE", "Upgrade", "Wait", "Write",
 }  # fmt: skip
 
 

@@ -153,6 +153,41 @@ class Lock:
         return self._call("lock.list", {})
 
 
+class Reserve:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def add(
+        self,
+        *,
+        project: str,
+        globs: str | list[str],
+        owner: str,
+        ttl: float = 3600,
+        note: str = "",
+        advisory: bool = False,
+    ) -> dict[str, Any]:
+        """Reserve files of a project, or renew that; all of them, or none when another has reserved what overlaps."""
+        return self._call(
+            "reserve.add",
+            {"project": project, "globs": globs, "owner": owner, "ttl": ttl, "note": note, "advisory": advisory},
+        )
+
+    def release(
+        self, *, project: str, owner: str, globs: str | list[str] | None = None, all: bool = False
+    ) -> dict[str, Any]:
+        """Give back what one has reserved in a project: the globs that are named, or all."""
+        return self._call("reserve.release", {"project": project, "owner": owner, "globs": globs, "all": all})
+
+    def check(self, *, project: str, paths: str | list[str], owner: str | None = None) -> dict[str, Any]:
+        """Say which of these files, or folders, others have reserved."""
+        return self._call("reserve.check", {"project": project, "paths": paths, "owner": owner})
+
+    def list(self, *, project: str | None = None) -> dict[str, Any]:
+        """Show who has reserved what, in a project or in all of them."""
+        return self._call("reserve.list", {"project": project})
+
+
 class Topic:
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -285,6 +320,7 @@ class Groups:
         self.channel = Channel(call)
         self.doc = Doc(call)
         self.lock = Lock(call)
+        self.reserve = Reserve(call)
         self.topic = Topic(call)
         self.tx = Tx(call)
         self.audit = Audit(call)
@@ -440,6 +476,41 @@ class AsyncLock:
         return await self._call("lock.list", {})
 
 
+class AsyncReserve:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def add(
+        self,
+        *,
+        project: str,
+        globs: str | list[str],
+        owner: str,
+        ttl: float = 3600,
+        note: str = "",
+        advisory: bool = False,
+    ) -> dict[str, Any]:
+        """Reserve files of a project, or renew that; all of them, or none when another has reserved what overlaps."""
+        return await self._call(
+            "reserve.add",
+            {"project": project, "globs": globs, "owner": owner, "ttl": ttl, "note": note, "advisory": advisory},
+        )
+
+    async def release(
+        self, *, project: str, owner: str, globs: str | list[str] | None = None, all: bool = False
+    ) -> dict[str, Any]:
+        """Give back what one has reserved in a project: the globs that are named, or all."""
+        return await self._call("reserve.release", {"project": project, "owner": owner, "globs": globs, "all": all})
+
+    async def check(self, *, project: str, paths: str | list[str], owner: str | None = None) -> dict[str, Any]:
+        """Say which of these files, or folders, others have reserved."""
+        return await self._call("reserve.check", {"project": project, "paths": paths, "owner": owner})
+
+    async def list(self, *, project: str | None = None) -> dict[str, Any]:
+        """Show who has reserved what, in a project or in all of them."""
+        return await self._call("reserve.list", {"project": project})
+
+
 class AsyncTopic:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
@@ -572,6 +643,7 @@ class AsyncGroups:
         self.channel = AsyncChannel(call)
         self.doc = AsyncDoc(call)
         self.lock = AsyncLock(call)
+        self.reserve = AsyncReserve(call)
         self.topic = AsyncTopic(call)
         self.tx = AsyncTx(call)
         self.audit = AsyncAudit(call)

@@ -30,6 +30,8 @@ HERE = (
     "events",
     "hub",
     "listen",
+    "lock run",
+    "reserve",
     "shell",
     "shellenv",
     "subscribe",

@@ -1,7 +1,7 @@
 """Help, made from the operations and the verbs."""
 
 from accord.cli.run import VERBS, find_verb
-from accord.cli.words import DASH, FLAG, LISTS, SHORT, Verb
+from accord.cli.words import DASH, FLAG, LISTS, REST, SHORT, Verb
 from accord.operations import find, parameters
 from accord.operations.schema import HELP, WORDS
 
@@ -35,6 +35,7 @@ def overview(group: str) -> str:
 def of_verb(name: str, verb: Verb) -> str:
     lines = [f"usage: accord {name} {usage(verb)}".rstrip(), "", verb.help, ""]
     options = verb.options()
+    options.update([("--", param) for param, kind in verb.kinds().items() if kind == REST])
     if options:
         words = {
             option: f"{_short(option)}{option} {word_for(verb, param)}".rstrip() for option, param in options.items()
@@ -66,7 +67,7 @@ def word_for(verb: Verb, param: str) -> str:
         return "-"
     if kind == FLAG:
         return ""
-    return WORDS[kind] if kind in WORDS else f"{param.upper()}{'...' if kind in LISTS else ''}"
+    return WORDS[kind] if kind in WORDS else f"{param.upper()}{'...' if kind in (*LISTS, REST) else ''}"
 
 
 def first_line(verb: Verb) -> str:

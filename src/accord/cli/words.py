@@ -18,8 +18,9 @@ GLOBALS = {
 SHORT = {"-v": "--verbose", "-h": "--help", "-f": "--follow"}
 
 # Kinds that may be given several times.
-LISTS = ("Recipients", "Identities", "MessageIds", "Labels", "Globs", "Words", "Paths")
+LISTS = ("Recipients", "Identities", "MessageIds", "Labels", "Globs", "Paths", "Words")
 DASH = "Dash"  # the word `-`, for standard input
+REST = "Rest"  # all words after `--`, as they are
 FLAG = "Flag"
 
 
@@ -58,7 +59,7 @@ class Verb:
         return {
             f"--{self.names.get(word, word).replace('_', '-')}": word
             for word, kind in self.kinds().items()
-            if kind != DASH
+            if kind not in (DASH, REST)
         }
 
     @property
@@ -101,12 +102,16 @@ class Words:
     def read(self, verb: Verb) -> "dict[str, Any]":
         """The parameters that are given."""
         kinds, options = verb.kinds(), verb.options()
+        rest = [param for param, kind in kinds.items() if kind == REST]
         found: dict[str, Any] = {}
         plain: list[str] = []
         while self.left:
             word = self.left.pop(0)
             if word == "--":
-                plain += self.left
+                if rest:
+                    found[rest[0]] = list(self.left)
+                else:
+                    plain += self.left
                 self.left.clear()
             elif (
                 not word.startswith("-")

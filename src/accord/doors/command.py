@@ -114,7 +114,7 @@ class CommandIo:
             raise Elsewhere("it serves another store")
         context = Context(hub.home, hub.halt, settings, self, lambda: _store(hub, settings))
         context.hub = hub
-        context.is_gone = lambda: self._connection.session.gone or hub.stopping.is_set()
+        context.is_gone = self._is_gone
         return context
 
     def check_output(self) -> None:
@@ -160,6 +160,12 @@ class CommandIo:
         if token or self.is_operator():
             return token or hub.tokens.read(name)
         return str(self._ask("cli.token", {"path": hub.tokens.path_of(name)})["token"])
+
+    def _is_gone(self) -> bool:
+        """Asked by what waits. It goes on waiting elsewhere when the hub stops."""
+        if self._connection.hub.stopping.is_set() and not self._pieces:
+            raise Elsewhere("it stops")
+        return self._connection.session.gone
 
     def _put(self, fd: int, text: str) -> None:
         self._pieces.append((fd, text.encode("utf-8", "backslashreplace").decode()))

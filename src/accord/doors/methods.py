@@ -79,7 +79,7 @@ class Connection:
         if function.here:
             raise errors.MethodNotFound(method=call.method, near=" in a hub: only a process of one's own can do that")
         params = _named(call, tuple(operations.parameters(function)))
-        wait_s = _wait_s(params) if "wait" in operations.parameters(function) else 0.0
+        wait_s = _wait_s(function, params)
         call.limit(REQUEST_S + wait_s, time.monotonic())
         context = self._context(function.changes and not function.beyond and not wait_s, call.request)
         reads = not function.changes and not wait_s
@@ -213,10 +213,12 @@ def _page(call: Call) -> str:
     return f"{call.method} in docs/rpc.md"
 
 
-def _wait_s(params: dict[str, Any]) -> float:
-    """How long it is to wait; what is no time is left to the operation to refuse."""
+def _wait_s(function: Any, params: dict[str, Any]) -> float:
+    """How long it waits, if it does; what is no time is left to the operation to refuse."""
+    usual_s = (function.__kwdefaults__ or {}).get("wait", 0)
+    given = params.get("wait")
     try:
-        return float(READERS["Seconds"](params.get("wait") or 0))  # type: ignore[arg-type]
+        return float(READERS["Seconds"](usual_s if given is None else given))  # type: ignore[arg-type]
     except ValueError:
         return 0.0
 

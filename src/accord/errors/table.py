@@ -85,7 +85,9 @@
     ├── DependencyCycle      tasks that would wait for each other
     ├── AuditBroken          the audit's entries are not those that the chain was made of
     ├── KeyNeeded            the store is encrypted
-    └── WrongKey             with another key than the one given
+    ├── WrongKey             with another key than the one given
+    ├── CommandNotFound      a program that `lock run` is to run, and cannot
+    └── HookForeign          a git hook that accord does not know how to change
 
 Each class is one row of the error table: `code` is what programs compare, `rpc` the JSON-RPC number, `exit`
 the exit code of the command line, `http` the HTTP status, `text` what people read.
@@ -573,6 +575,16 @@ class KeyNeeded(AccordError):
 class WrongKey(AccordError):
     code, rpc, exit, http = "WRONG_KEY", -32087, 78, 500
     text = "{path} cannot be read with this key: {reason}. Give the right one."
+
+
+class CommandNotFound(AccordError):
+    code, rpc, exit, http = "COMMAND_NOT_FOUND", -32090, 127, 400
+    text = "{command} cannot be run: {reason}. Nothing was done. Name a program that is there."
+
+
+class HookForeign(AccordError):
+    code, rpc, exit, http = "HOOK_FOREIGN", -32091, 73, 409
+    text = "{path} {reason}, and stays as it is. Have it run `{line}`, and stop the commit when that ends with {stop}."
 
 
 def from_json(found: dict[str, object]) -> AccordError:

@@ -28,6 +28,7 @@ NAMES = {
     "channel": ("join", "leave", "list"),
     "doc": ("read", "write", "rm", "restore", "history", "list"),
     "lock": ("acquire", "renew", "release", "list"),
+    "reserve": ("add", "release", "check", "list"),
     "topic": ("publish", "read", "last"),
     "tx": ("run",),
     "audit": ("list", "verify"),

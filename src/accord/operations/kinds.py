@@ -30,12 +30,15 @@ if TYPE_CHECKING:
     Label = str
     Labels = list[str]
     Globs = list[str]
+    Paths = list[str]
     Priority = str
     Revision = int
+    Grant = int
     Fence = tuple[str, int]
     Steps = list[dict[str, Any]]
 
 _MOST = 1_000_000_000
+_LAST = 1 << 53  # of what is counted on for ever; every reader of JSON can tell it from the next
 
 
 def _identities(value: object) -> list[str]:
@@ -77,12 +80,17 @@ def _conversation(value: object) -> str:
     return text
 
 
-def _count(value: object) -> int:
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
+def _count(value: object, most: int = _MOST) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 17:
         value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _MOST:
-        raise ValueError(f"is not a whole number from 1 to {_MOST}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= most:
+        raise ValueError(f"is not a whole number from 1 to {most}")
     return value
+
+
+def _grant(value: object) -> int:
+    """The number that a lock was granted with."""
+    return _count(value, _LAST)
 
 
 def _seconds(value: object) -> float:
@@ -162,7 +170,20 @@ def _labels(value: object) -> list[str]:
 
 
 def _globs(value: object) -> list[str]:
-    return [_path(one) for one in _list(value)]
+    """Of files in a project."""
+    from accord.model import globs
+
+    return [globs.normal(_path(one)) for one in _list(value)]
+
+
+def _paths(value: object) -> list[str]:
+    """Of files in a project."""
+    from accord.model import globs
+
+    paths = [_path(one) for one in _list(value)]
+    for path in paths:
+        globs.read_path(path)
+    return paths
 
 
 def _priority(value: object) -> str:
@@ -181,7 +202,7 @@ def _fence(value: object) -> tuple[str, int]:
     name, colon, number = _text(value).rpartition(":")
     if not colon:
         raise ValueError("is not LOCK:NUMBER")
-    return model.read_name(name), _count(number)
+    return model.read_name(name), _grant(number)
 
 
 def _steps(value: object) -> "list[object]":
@@ -212,8 +233,10 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "Label": _label,
     "Labels": _labels,
     "Globs": _globs,
+    "Paths": _paths,
     "Priority": _priority,
     "Revision": _revision,
+    "Grant": _grant,
     "Fence": _fence,
     "Steps": _steps,
 }

@@ -5,7 +5,7 @@ import time
 from accord import errors
 from accord.model import new_request, timestamp
 from accord.operations import operation, waiting
-from accord.services import leases, locks
+from accord.services import locks
 from accord.store.transaction import transact
 
 TYPE_CHECKING = False
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Count, Label, Name, Seconds
+    from accord.operations.kinds import Grant, Label, Name, Seconds
     from accord.services.locks import Lock
+    from accord.store.transaction import Transaction
 
 
 @operation(changes=True, halts=True)
@@ -22,46 +23,82 @@ def acquire(
     context: "Context", *, name: "Name", owner: "Label", ttl: "Seconds" = 60, wait: "Seconds" = 30
 ) -> "dict[str, Any]":
     """Acquire a lock, in the order in which all who want it came; it ends by itself after a time."""
-    ticket = context.caller.request or new_request()
+    _check_ttl(ttl)
+    applicant = _Applicant(context, name, owner, ttl)
     started = time.monotonic()
-
-    def granted() -> "dict[str, Any] | None":
-        return context.change(lambda tx: _granted(locks.grant(tx, name, owner, ttl, context.now(), ticket)))
-
-    def look() -> "dict[str, Any] | None":
-        found = granted()
-        if found is None and wait:
-            transact(context.store, lambda tx: locks.wait(tx, name, owner, context.now(), ticket))
-        return found
-
-    found = None
     try:
-        found = waiting.until(context, [locks.LOCKS], wait, look, lambda: _pause_s(context, name))
-    finally:
-        if found is None:
-            lock = transact(context.store, lambda tx: locks.give_up(tx, name, ticket))
+        found = waiting.until(context, [locks.LOCKS], wait, lambda: applicant.look(wait > 0), applicant.pause_s)
+    except (Exception, KeyboardInterrupt):
+        applicant.try_to_leave()
+        raise
     if found is None:
-        raise errors.LockHeld(
-            name=name,
-            owner=lock.owner or "nobody",
-            left_s=round(lock.left_s, 1),
-            ahead=len(lock.waiting),
-            waited_s=round(time.monotonic() - started, 1),
-        )
+        lock, ahead = applicant.leave()
+        raise locks.held(lock, ahead, time.monotonic() - started)
     return found
 
 
+class _Applicant:
+    """Somebody who wants a lock, with a ticket: the name of the request, so that asking again keeps the place."""
+
+    def __init__(self, context: "Context", name: str, owner: str, ttl_s: float) -> None:
+        self._context = context
+        self._name = name
+        self._owner = owner
+        self._ttl_s = ttl_s
+        self._ticket = context.caller.request or new_request()
+        self._pause_s = 0.0
+
+    def look(self, waits: bool) -> "dict[str, Any] | None":
+        """Take the lock if it is there to be taken, else stand in line."""
+        context = self._context
+        if waits and context.is_gone():
+            return None  # nobody would know that it is theirs
+        found = context.change(self._grant)
+        if found is None and waits:
+            self._pause_s = self._stand_in_line()
+        return found
+
+    def _stand_in_line(self) -> float:
+        """Until when nothing need be looked at. Doing it twice is doing it once."""
+        try:
+            return transact(self._context.store, self._wait)
+        except errors.OutcomeUnknown:
+            return 0.0
+
+    def pause_s(self) -> float:
+        return self._pause_s + 0.001  # when it is over, not just before
+
+    def leave(self) -> "tuple[Lock, int]":
+        """Wait no longer. Who asks again by the name of the request is told of a grant; nobody else would be."""
+        granted = not self._context.caller.request
+        return transact(self._context.store, lambda tx: locks.give_up(tx, self._name, self._ticket, granted))
+
+    def try_to_leave(self) -> None:
+        try:
+            self.leave()
+        except errors.AccordError:
+            pass  # what it failed for is told already; the ticket ends by itself
+
+    def _grant(self, tx: "Transaction") -> "dict[str, Any] | None":
+        lock = locks.grant(tx, self._name, self._owner, self._ttl_s, self._context.now(), self._ticket)
+        return None if lock is None else _shown(lock)
+
+    def _wait(self, tx: "Transaction") -> float:
+        return locks.next_s(tx, locks.wait(tx, self._name, self._owner, self._context.now(), self._ticket))
+
+
 @operation(changes=True, step=True)
-def renew(context: "Context", *, name: "Name", owner: "Label", token: "Count", ttl: "Seconds" = 60) -> "dict[str, Any]":
+def renew(context: "Context", *, name: "Name", owner: "Label", token: "Grant", ttl: "Seconds" = 60) -> "dict[str, Any]":
     """Have a lock last longer, from now on."""
+    _check_ttl(ttl)
     return context.change(lambda tx: _shown(locks.renew(tx, name, owner, token, ttl)))
 
 
 @operation(changes=True, step=True)
-def release(context: "Context", *, name: "Name", owner: "Label", token: "Count") -> "dict[str, Any]":
+def release(context: "Context", *, name: "Name", owner: "Label", token: "Grant") -> "dict[str, Any]":
     """Give a lock back; only its owner can."""
 
-    def work(tx: "Any") -> "dict[str, Any]":
+    def work(tx: "Transaction") -> "dict[str, Any]":
         locks.release(tx, name, owner, token)
         return {"name": name, "released": True}
 
@@ -76,8 +113,9 @@ def list(context: "Context") -> "dict[str, Any]":
     )
 
 
-def _granted(lock: "Lock | None") -> "dict[str, Any] | None":
-    return None if lock is None else _shown(lock)
+def _check_ttl(ttl_s: float) -> None:
+    if not ttl_s:
+        raise errors.Usage(reason="ttl is not more than 0", see="lock.acquire")
 
 
 def _shown(lock: "Lock") -> "dict[str, Any]":
@@ -87,15 +125,3 @@ def _shown(lock: "Lock") -> "dict[str, Any]":
 
 def _waiting(lock: "Lock") -> "dict[str, Any]":
     return {"since": lock.since, "waiting": [{"owner": owner, "since": since} for _, owner, _, since in lock.waiting]}
-
-
-def _pause_s(context: "Context", name: str) -> float:
-    """Until the lock is over, or the first who waits is, or the ticket is to be renewed."""
-
-    def work(tx: "Any") -> float:
-        lock = locks.find(tx, name)
-        now = tx.now()
-        ends = [lock.left_s or locks.TICKET_S, *[leases.left_s(one[2], now) for one in lock.waiting[:1]]]
-        return min(*ends, locks.TICKET_S / 2) + 0.001
-
-    return transact(context.store, work)

@@ -2,7 +2,9 @@
 
 lock/...    one item for each, never removed: owner ("": nobody), number, when it ends, and who waits, in their order
 
-Who waits has a ticket, which ends by itself soon unless it is renewed: one that was killed does not hold up the others.
+Whoever wants a lock has a ticket. It keeps their place in the line and ends by itself soon unless it is renewed: one
+that was killed does not hold up the others. The lock remembers the ticket it was granted to, so that who was granted it
+and never heard of it can give it back.
 """
 
 from accord import errors, jsontext
@@ -30,6 +32,7 @@ class Lock:
         self.token = int(record.get("token", 0))  # of the last grant
         self.until: list[object] = record.get("until", ["", 0])
         self.since = str(record.get("since", ""))  # when it was granted
+        self.ticket = str(record.get("ticket", ""))  # to which it was granted
         self.waiting: list[list[Any]] = [  # ticket, owner, until, since
             one for one in record.get("waiting", []) if leases.left_s(one[2], now)
         ]
@@ -44,12 +47,22 @@ class Lock:
         tickets = [one[0] for one in self.waiting]
         return tickets.index(ticket) if ticket in tickets else len(tickets)
 
+    def leave(self, ticket: str) -> bool:
+        """Take a ticket out of the line; whether it was there."""
+        before = len(self.waiting)
+        self.waiting = [one for one in self.waiting if one[0] != ticket]
+        return len(self.waiting) < before
+
+    def free(self) -> None:
+        self.owner, self.left_s = "", 0.0
+
     def write(self, tx: "Transaction") -> None:
         record = {
             "owner": self.owner,
             "token": self.token,
             "until": self.until,
             "since": self.since,
+            "ticket": self.ticket,
             "waiting": self.waiting,
         }
         tx.put(*names.to_key(LOCKS, self.name), jsontext.dumps(record).encode())
@@ -66,15 +79,15 @@ def grant(tx: "Transaction", name: str, owner: str, ttl_s: float, at: str, ticke
     lock = find(tx, name)
     if not lock.is_free or lock.ahead_of(ticket):
         return None
-    lock.waiting = [one for one in lock.waiting if one[0] != ticket]
-    lock.owner, lock.token, lock.since = owner, lock.token + 1, at
+    lock.leave(ticket)
+    lock.owner, lock.token, lock.since, lock.ticket = owner, lock.token + 1, at, ticket
     lock.until, lock.left_s = leases.until(tx.now(), ttl_s), ttl_s
     lock.write(tx)
     return lock
 
 
 def wait(tx: "Transaction", name: str, owner: str, at: str, ticket: str) -> Lock:
-    """Stand in line, or stay there; writes only when the ticket is new or half over."""
+    """Stand in line, or stay there; writes only when the ticket is new or half over. A line too long is not joined."""
     lock = find(tx, name)
     mine = [one for one in lock.waiting if one[0] == ticket]
     if mine and leases.left_s(mine[0][2], tx.now()) > TICKET_S / 2:
@@ -83,20 +96,39 @@ def wait(tx: "Transaction", name: str, owner: str, at: str, ticket: str) -> Lock
     if mine:
         mine[0][2] = until
     elif len(lock.waiting) >= MOST_WAITING:
-        raise errors.TooBusy(most=MOST_WAITING, what=f"who wait for {name}")
+        raise held(lock, len(lock.waiting), 0)
     else:
         lock.waiting.append([ticket, owner, until, at])
     lock.write(tx)
     return lock
 
 
-def give_up(tx: "Transaction", name: str, ticket: str) -> Lock:
-    """Wait no longer."""
+def give_up(tx: "Transaction", name: str, ticket: str, granted: bool) -> "tuple[Lock, int]":
+    """Wait no longer, or with `granted` have a grant to this ticket undone; the lock, and how many waited before."""
     lock = find(tx, name)
-    if any(one[0] == ticket for one in lock.waiting):
-        lock.waiting = [one for one in lock.waiting if one[0] != ticket]
+    ahead = lock.ahead_of(ticket)
+    is_mine = granted and bool(lock.owner) and lock.ticket == ticket
+    if is_mine:
+        lock.free()
+    if lock.leave(ticket) or is_mine:
         lock.write(tx)
-    return lock
+    return lock, ahead
+
+
+def next_s(tx: "Transaction", lock: Lock) -> float:
+    """How long until one who waits must look again: its end, that of the first ticket, half of that of their own."""
+    ends = [leases.left_s(one[2], tx.now()) for one in lock.waiting[:1]]
+    return min(lock.left_s or TICKET_S, *ends, TICKET_S / 2)
+
+
+def held(lock: Lock, ahead: int, waited_s: float) -> "errors.LockHeld":
+    return errors.LockHeld(
+        name=lock.name,
+        owner=lock.owner if lock.left_s else "nobody",
+        left_s=round(lock.left_s, 1),
+        ahead=ahead,
+        waited_s=round(waited_s, 1),
+    )
 
 
 def renew(tx: "Transaction", name: str, owner: str, token: int, ttl_s: float) -> Lock:
@@ -109,7 +141,7 @@ def renew(tx: "Transaction", name: str, owner: str, token: int, ttl_s: float) ->
 
 def release(tx: "Transaction", name: str, owner: str, token: int) -> Lock:
     lock = _held(tx, name, owner, token)
-    lock.owner, lock.left_s = "", 0.0
+    lock.free()
     lock.write(tx)
     return lock
 

@@ -42,7 +42,13 @@ def _owned(line: "Line", words: "dict[str, Any]") -> "dict[str, Any]":
 
 
 VERBS = {
-    "lock acquire": Verb(acquire, "lock.acquire", positional=("name",), names={"wait": "timeout"}),
+    "lock acquire": Verb(
+        acquire,
+        "lock.acquire",
+        positional=("name",),
+        names={"wait": "timeout"},
+        notes={"wait": "how long to wait for it"},
+    ),
     "lock renew": Verb(renew, "lock.renew", positional=("name",)),
     "lock release": Verb(release, "lock.release", positional=("name",)),
     "lock list": Verb(show, "lock.list"),

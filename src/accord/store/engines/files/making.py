@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+from _thread import get_ident
 
 from accord import errors
 from accord.store.contract import new_epoch
@@ -46,10 +47,11 @@ def _make(root: str, lock_kind: str) -> None:
     strange = [name for name in os.listdir(root) if name.partition(".")[0] not in ("journal", "store", "lock")]
     if strange and not os.path.lexists(f"{root}/store"):  # else another process has just made it
         raise errors.NotAStore(path=root, reason=f"the folder holds other things, such as {sorted(strange)[0]!r}")
-    mine = f"{root}/journal.{os.getpid()}"
+    me = f"{os.getpid()}-{get_ident()}"
+    mine = f"{root}/journal.{me}"
     Journal.write_new(mine, new_epoch(), 0, 0)
     _put_first(mine, f"{root}/journal")
-    mine = f"{root}/store.{os.getpid()}"
+    mine = f"{root}/store.{me}"
     fd = folder.open_private(mine)
     try:
         lock_kind = lock_kind or _lock_that_works(root)

@@ -1,0 +1,149 @@
+"""A command that is run for somebody, in a process group of its own, which ends when this process does.
+
+The group has the terminal's foreground while it runs, as it would if a shell had started it. Should this process be
+killed, a guard ends the group: a fork that waits for the end of a pipe, which only this process holds open.
+"""
+
+import os
+import select
+import signal
+import stat
+import subprocess
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+KILL_AFTER_S = 5.0
+
+_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_LOOK_S = 0.02
+
+
+class Signals:
+    """Signals to this process, to be taken one after another: those to be passed on, and that a child changed."""
+
+    def __init__(self) -> None:
+        self._out, self._in = os.pipe()
+        os.set_blocking(self._in, False)
+        os.set_blocking(self._out, False)
+        signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, *_FORWARDED):
+            if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+                signal.signal(number, _noted)
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # to take the terminal back from the group
+
+    def wait(self, timeout_s: float) -> "Sequence[int]":
+        """Those that came, or nothing after so long."""
+        poll = select.poll()
+        poll.register(self._out, select.POLLIN)
+        poll.poll(max(0.0, timeout_s) * 1000)
+        try:
+            return os.read(self._out, 100)
+        except BlockingIOError:
+            return b""
+
+    def wake(self) -> None:
+        """End a wait, from another thread."""
+        os.write(self._in, bytes([signal.SIGCHLD]))
+
+
+class Child:
+    def __init__(self, words: "Sequence[str]", env: "Mapping[str, str]") -> None:
+        """Start it; an OSError when there is no such program."""
+        self._terminal = _has_terminal()
+        self._process = subprocess.Popen(words, env=env, process_group=0, preexec_fn=self._take_terminal)
+        self._group = self._process.pid
+        self._code: int | None = None
+        self._guard = _guard(self._group)
+
+    def look(self) -> int | None:
+        """Take note of what happened to it; its exit code once it ended, 128 and the signal where that ended it."""
+        while self._code is None:
+            pid, status = os.waitpid(self._group, os.WNOHANG | os.WUNTRACED)
+            if not pid:
+                break
+            if os.WIFSTOPPED(status):
+                self._stop_too()
+            else:
+                code = os.waitstatus_to_exitcode(status)
+                self._code = self._process.returncode = code if code >= 0 else 128 - code
+                self._close()
+        return self._code
+
+    def send(self, number: int) -> None:
+        """Signal the whole group."""
+        try:
+            os.killpg(self._group, number)
+        except (ProcessLookupError, PermissionError):
+            pass  # nobody is left in it, or nobody but zombies
+
+    def end(self) -> None:
+        """End the whole group: ask it to, and kill what is there after a while."""
+        _end(self._group, self.look)
+
+    def _close(self) -> None:
+        if self._terminal:
+            os.tcsetpgrp(0, os.getpgrp())
+        os.write(self._guard, b".")
+        os.close(self._guard)
+
+    def _take_terminal(self) -> None:
+        """In the child, before the command: whoever reads from the terminal in the background is stopped."""
+        if self._terminal:
+            os.tcsetpgrp(0, os.getpid())
+        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+
+    def _stop_too(self) -> None:
+        """It was stopped at the terminal: so is this process, for the shell to notice, until both go on."""
+        if not self._terminal:
+            return
+        os.tcsetpgrp(0, os.getpgrp())
+        os.kill(0, signal.SIGSTOP)
+        if os.tcgetpgrp(0) == os.getpgrp():
+            os.tcsetpgrp(0, self._group)
+        self.send(signal.SIGCONT)
+
+
+def _has_terminal() -> bool:
+    """Whether this process has a terminal's foreground, and shares it with nobody who reads what is printed."""
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp() and not stat.S_ISFIFO(os.fstat(1).st_mode)
+    except OSError:
+        return False
+
+
+def _guard(group: int) -> int:
+    """Start a process that ends the group when what is returned is closed, unless something is written there first."""
+    here, there = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.setsid()
+            os.closerange(0, here)  # a lock that this process holds must end with it
+            os.closerange(here + 1, 65536)
+            signal.set_wakeup_fd(-1)
+            if not os.read(here, 1):
+                _end(group, lambda: None)
+        finally:
+            os._exit(0)
+    os.close(here)
+    return there
+
+
+def _end(group: int, look: "Callable[[], object]") -> None:
+    deadline = time.monotonic() + KILL_AFTER_S
+    try:
+        os.killpg(group, signal.SIGTERM)
+        os.killpg(group, signal.SIGCONT)  # what is stopped cannot end
+        while time.monotonic() < deadline:
+            look()
+            os.killpg(group, 0)
+            time.sleep(_LOOK_S)
+        os.killpg(group, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass  # nobody is left in it, or nobody but zombies
+
+
+def _noted(number: int, frame: object) -> None:
+    """The wakeup descriptor has it."""

@@ -1,0 +1,99 @@
+"""Reservations of files: who works where, so that two do not change the same file."""
+
+import os
+import time
+
+from accord import errors
+from accord.model import timestamp
+from accord.operations import operation
+from accord.services import reservations
+from accord.store.transaction import transact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.operations.context import Context
+    from accord.operations.kinds import Flag, Globs, Label, Path, Paths, Seconds, Text
+    from accord.services.reservations import Reservation
+    from accord.store.transaction import Transaction
+
+LONGEST_NOTE = 1000
+
+
+@operation(changes=True, halts=True)
+def add(
+    context: "Context",
+    *,
+    project: "Path",
+    globs: "Globs",
+    owner: "Label",
+    ttl: "Seconds" = 3600,
+    note: "Text" = "",
+    advisory: "Flag" = False,
+) -> "dict[str, Any]":
+    """Reserve files of a project, or renew that; all of them, or none when another has reserved what overlaps."""
+    if not ttl or len(note) > LONGEST_NOTE:
+        reason = f"note has more than {LONGEST_NOTE} characters" if ttl else "ttl is not more than 0"
+        raise errors.Usage(reason=reason, see="reserve.add")
+    wanted = reservations.Wanted(_project(project), globs, owner, ttl, note, advisory)
+
+    def work(tx: "Transaction") -> "dict[str, Any]":
+        found = reservations.add(tx, wanted, context.now())
+        return {
+            "project": wanted.project,
+            "owner": owner,
+            "globs": [*wanted.globs],
+            "advisory": advisory,
+            "expires_at": timestamp(time.time() + ttl),
+            "overlaps": [{"wanted": text, **_shown(one)} for text, one in found],
+        }
+
+    return context.change(work)
+
+
+@operation(changes=True)
+def release(
+    context: "Context", *, project: "Path", owner: "Label", globs: "Globs | None" = None, all: "Flag" = False
+) -> "dict[str, Any]":
+    """Give back what one has reserved in a project: the globs that are named, or all."""
+    if all == (globs is not None):
+        raise errors.Usage(reason="Give either globs or all", see="reserve.release")
+    folder = _project(project)
+    return context.change(
+        lambda tx: {"project": folder, "owner": owner, "released": reservations.release(tx, folder, owner, globs)}
+    )
+
+
+@operation()
+def check(context: "Context", *, project: "Path", paths: "Paths", owner: "Label | None" = None) -> "dict[str, Any]":
+    """Say which of these files, or folders, others have reserved."""
+    folder = _project(project)
+    found = transact(context.store, lambda tx: reservations.find(tx, folder, paths, owner))
+    return {"project": folder, "held": [{"path": path, **_shown(one)} for path, one in found]}
+
+
+@operation()
+def list(context: "Context", *, project: "Path | None" = None) -> "dict[str, Any]":
+    """Show who has reserved what, in a project or in all of them."""
+    folder = None if project is None else _project(project)
+    found = transact(context.store, lambda tx: reservations.all_of(tx, folder))
+    return {"reservations": [{"project": one.project, **_shown(one)} for one in found]}
+
+
+def _project(path: str) -> str:
+    """A folder as it is written in reservations. Nobody looks at it: it may be another machine's."""
+    if not os.path.isabs(path):
+        raise errors.Usage(reason=f"project {path[:100]!r} is not an absolute path", see="reserve.add")
+    return os.path.normpath(path)
+
+
+def _shown(one: "Reservation") -> "dict[str, Any]":
+    return {
+        "glob": one.glob,
+        "owner": one.owner,
+        "advisory": one.advisory,
+        "note": one.note,
+        "since": one.since,
+        "expires_at": timestamp(time.time() + one.left_s),
+    }
