@@ -28,6 +28,7 @@ NAMES = {
     "channel": ("join", "leave", "list"),
     "doc": ("read", "write", "rm", "restore", "history", "list"),
     "lock": ("acquire", "renew", "release", "list"),
+    "queue": ("push", "pop", "done", "fail", "retry", "drop", "peek", "dead", "list"),
     "halt": ("set", "lift", "engage", "status"),
     "config": ("show", "trust"),
     "home": ("init", "doctor"),

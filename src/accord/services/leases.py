@@ -35,13 +35,18 @@ def what_of(id: str) -> str:
     return id.split("-", 2)[2]
 
 
-def over(tx: "Transaction", collection: str, limit: int) -> "list[Item]":
-    """The first items that are over, and whatever is left of other eras."""
+def is_over(id: str, now: Instant) -> bool:
+    return _left_s(id, now) <= 0
+
+
+def over(tx: "Transaction", collection: str, limit: int, check: bool = True) -> "list[Item]":
+    """The first items that are over, and whatever is left of other eras. `check=False`: others may change them."""
     now = tx.now()
-    found = [item for item in tx.list(collection, limit=limit) if _left_s(item.id, now) <= 0]
-    if len(found) < limit:
+    first = tx.list(collection, limit=limit, check=check)
+    found = [item for item in first if is_over(item.id, now)]
+    if first and len(found) < limit:
         ids = {item.id for item in found}
-        last = tx.list(collection, limit=limit - len(found), reverse=True)
+        last = tx.list(collection, limit=limit - len(found), reverse=True, check=check)
         found += [item for item in last if item.id not in ids and _era(now) != item.id[:_ERA]]
     return found
 

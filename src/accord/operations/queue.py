@@ -1,0 +1,138 @@
+"""Queues of work: each entry goes to one worker, and comes back unless it is done in time."""
+
+import time
+
+from accord import errors
+from accord.operations import operation, waiting
+from accord.services import queues
+from accord.store.transaction import transact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.operations.context import Context
+    from accord.operations.kinds import Count, Fence, Label, Name, Priority, Seconds, Text
+    from accord.store.transaction import Transaction
+
+
+@operation(changes=True, halts=True)
+def push(
+    context: "Context",
+    *,
+    queue: "Name",
+    payload: "Text",
+    priority: "Priority" = "normal",
+    delay: "Seconds" = 0,
+    tries: "Count" = 5,
+    fence: "Fence | None" = None,
+) -> "dict[str, Any]":
+    """Push an entry to a queue, for some worker to take."""
+    limit = context.settings["queue_limit"]
+    how = queues.Pushing(context.who, context.now(), limit, priority, delay, tries)
+    return context.change(
+        lambda tx: {"queue": queue, "sequence": queues.push(tx, queue, payload, how, fence)},
+    )
+
+
+@operation(changes=True, halts=True)
+def pop(
+    context: "Context",
+    *,
+    queue: "Name",
+    visibility: "Seconds" = 60,
+    wait: "Seconds" = 0,
+    worker: "Label | None" = None,
+    fence: "Fence | None" = None,
+) -> "dict[str, Any]":
+    """Take the first entry of a queue; it comes back unless it is done in time."""
+    started = time.monotonic()
+
+    def take(tx: "Transaction") -> "dict[str, Any] | None":
+        if queues.is_due(tx, queue):
+            return _DUE
+        return queues.pop(tx, queue, visibility, worker or context.who, fence)
+
+    def look() -> "dict[str, Any] | None":
+        while (found := context.change(take)) is _DUE:
+            transact(context.store, lambda tx: queues.bring_back(tx, queue, context.now()))
+        return found
+
+    found = waiting.until(
+        context, queues.watched(queue), wait, look, lambda: transact(context.store, lambda tx: queues.next_s(tx, queue))
+    )
+    if found is None:
+        waited = f", though {round(time.monotonic() - started, 1)} s were waited" if wait else ""
+        raise errors.Empty(what=f"The queue {queue}", waited=waited)
+    # Not kept with the answer to the request: it may be large, and is there until the entry is done.
+    payload = transact(context.store, lambda tx: queues.payload(tx, queue, found["sequence"]))
+    if payload is None:
+        raise errors.StaleReceipt(queue=queue, receipt=found["receipt"])
+    return {"queue": queue, **found, "payload": payload}
+
+
+@operation(changes=True)
+def done(context: "Context", *, queue: "Name", receipt: "Label", fence: "Fence | None" = None) -> "dict[str, Any]":
+    """Say that what was taken is done; it leaves the queue."""
+    return context.change(lambda tx: {"queue": queue, "sequence": queues.done(tx, queue, receipt, fence)})
+
+
+@operation(changes=True)
+def fail(
+    context: "Context",
+    *,
+    queue: "Name",
+    receipt: "Label",
+    reason: "Text" = "",
+    delay: "Seconds" = 0,
+    fence: "Fence | None" = None,
+) -> "dict[str, Any]":
+    """Give back what was taken, for another try; after its last one it is a dead letter."""
+    reason, now = reason[:_LONGEST_REASON], context.now()
+    return context.change(lambda tx: {"queue": queue, **queues.fail(tx, queue, receipt, reason, now, delay, fence)})
+
+
+@operation(changes=True, halts=True)
+def retry(context: "Context", *, queue: "Name", sequence: "Count") -> "dict[str, Any]":
+    """Put a dead letter back to its place in the queue, with all its tries before it."""
+
+    def work(tx: "Transaction") -> "dict[str, Any]":
+        queues.retry(tx, queue, sequence)
+        return {"queue": queue, "sequence": sequence}
+
+    return context.change(work)
+
+
+@operation(changes=True)
+def drop(context: "Context", *, queue: "Name", sequence: "Count") -> "dict[str, Any]":
+    """Remove a dead letter for good."""
+
+    def work(tx: "Transaction") -> "dict[str, Any]":
+        queues.drop(tx, queue, sequence)
+        return {"queue": queue, "sequence": sequence}
+
+    return context.change(work)
+
+
+@operation()
+def peek(context: "Context", *, queue: "Name", limit: "Count" = 10) -> "dict[str, Any]":
+    """Show the next entries of a queue, in the order in which they will be taken."""
+    most = min(limit, queues.MOST_SHOWN)
+    return {"queue": queue, "entries": transact(context.store, lambda tx: queues.peek(tx, queue, most))}
+
+
+@operation()
+def dead(context: "Context", *, queue: "Name", limit: "Count" = 10) -> "dict[str, Any]":
+    """Show the dead letters of a queue, and why they are."""
+    most = min(limit, queues.MOST_SHOWN)
+    return {"queue": queue, "entries": transact(context.store, lambda tx: queues.dead(tx, queue, most))}
+
+
+@operation()
+def list(context: "Context") -> "dict[str, Any]":
+    """Show the queues, and how many entries each has."""
+    return {"queues": transact(context.store, queues.all_of)}
+
+
+_DUE: "dict[str, Any]" = {}  # something is to be brought back first
+_LONGEST_REASON = 1000  # characters
