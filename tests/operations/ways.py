@@ -38,6 +38,15 @@ _VERBS = {
     "channel.join": ("channel join", "channel"),
     "channel.leave": ("channel leave", "channel"),
     "channel.list": ("channel list", ""),
+    "queue.push": ("queue push", "payload"),
+    "queue.pop": ("queue pop", "queue"),
+    "queue.done": ("queue done", "receipt"),
+    "queue.fail": ("queue fail", "reason"),
+    "queue.retry": ("queue retry", ""),
+    "queue.drop": ("queue drop", ""),
+    "queue.peek": ("queue peek", "queue"),
+    "queue.dead": ("queue dead", "queue"),
+    "queue.list": ("queue list", ""),
     "halt.set": ("halt", "reason"),
     "halt.lift": ("unhalt", ""),
     "halt.engage": ("engage", "identities"),
@@ -243,11 +252,11 @@ def command(operation: str, params: Mapping[str, Any]) -> tuple[list[str], bytes
     for name, value in params.items():
         values = value if isinstance(value, list) else [value]
         option = "--" + {"sender": "from"}.get(name, name).replace("_", "-")
-        if name == plain:
-            last += values
-        elif name == "message" and len(value) > _LONGEST_ARGUMENT:
+        if name in ("message", "payload") and len(value) > _LONGEST_ARGUMENT:
             words.append("-")
             stdin = value.encode()
+        elif name == plain:
+            last += values
         elif value is True:
             words.append(option)
         elif value is not None and value is not False:

@@ -9,8 +9,11 @@ if TYPE_CHECKING:
     from accord.cli.run import Line
 
 
-def take(line: "Line", words: "dict[str, Any]", text: str, file: str, most: int) -> str:
-    """The text, from exactly one of the options `text` and `file` and the word `-`; they are words no more."""
+def take(line: "Line", words: "dict[str, Any]", text: str, file: str, most: int, what: str = "") -> str:
+    """The text, from exactly one of the options `text` and `file` and the word `-`; they are words no more.
+
+    `what` is how an error calls one that is too large; without, it is a message.
+    """
     for name in (text, file):
         if words.get(name) == "-":
             words["stdin"] = words.pop(name)
@@ -22,7 +25,12 @@ def take(line: "Line", words: "dict[str, Any]", text: str, file: str, most: int)
     if text in given:
         return str(given[text])
     path = given.get(file)
-    data = line.io.read_input(most) if path is None else line.io.read_file(path, most)
+    try:
+        data = line.io.read_input(most) if path is None else line.io.read_file(path, most)
+    except errors.MessageTooLarge as error:
+        if what:
+            raise errors.TooLarge(what=what, **error.details) from None
+        raise
     try:
         return data.decode()
     except UnicodeDecodeError as error:

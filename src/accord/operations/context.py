@@ -152,8 +152,11 @@ class Context:
         while self._opened:
             self._opened.pop().close()
 
-    def change(self, work: "Callable[[Transaction], T]") -> "T":
-        """Have the operation's change made, once for each request; an agent that waits to be engaged starts nothing."""
+    def change(self, work: "Callable[[Transaction], T]", rivals: bool = False) -> "T":
+        """Have the operation's change made, once for each request; an agent that waits to be engaged starts nothing.
+
+        `rivals`: others most likely change the same at the same time.
+        """
         halts = self.halt.count() if self.agent and find(self.operation).halts else 0  # type: ignore[attr-defined]
 
         def checked(tx: "Transaction") -> "T":
@@ -161,7 +164,9 @@ class Context:
                 check_engaged(tx, self.agent, halts)
             return work(tx)
 
-        return transact(self.store, checked, self.key(self.operation), jsontext.dumps(self.given).encode())
+        key = self.key(self.operation)
+        params = b"" if key is None else jsontext.dumps(self.given).encode()
+        return transact(self.store, checked, key, params, rivals=rivals)
 
     def check_halt(self) -> None:
         """For what goes on for a while: a HALT that came meanwhile stops it."""

@@ -30,9 +30,7 @@ def push(
     """Push an entry to a queue, for some worker to take."""
     limit = context.settings["queue_limit"]
     how = queues.Pushing(context.who, context.now(), limit, priority, delay, tries)
-    return context.change(
-        lambda tx: {"queue": queue, "sequence": queues.push(tx, queue, payload, how, fence)},
-    )
+    return context.change(lambda tx: {"queue": queue, "sequence": queues.push(tx, queue, payload, how, fence)})
 
 
 @operation(changes=True, halts=True)
@@ -47,15 +45,23 @@ def pop(
 ) -> "dict[str, Any]":
     """Take the first entry of a queue; it comes back unless it is done in time."""
     started = time.monotonic()
+    is_first = True
+    payloads: dict[int, str | None] = {}  # not kept with the answer to the request, since they may be large
 
     def take(tx: "Transaction") -> "dict[str, Any] | None":
         if queues.is_due(tx, queue):
             return _DUE
-        return queues.pop(tx, queue, visibility, worker or context.who, fence)
+        found = queues.pop(tx, queue, visibility, worker or context.who, fence)
+        if found is not None:
+            payloads[found["sequence"]] = queues.payload(tx, queue, found["sequence"])
+        return found
 
     def look() -> "dict[str, Any] | None":
-        while (found := context.change(take)) is _DUE:
+        nonlocal is_first
+        # All workers want the same entry. Who waits, though, mostly finds nothing, and needs no lock for that.
+        while (found := context.change(take, rivals=is_first)) is _DUE:
             transact(context.store, lambda tx: queues.bring_back(tx, queue, context.now()))
+        is_first = False
         return found
 
     found = waiting.until(
@@ -64,8 +70,10 @@ def pop(
     if found is None:
         waited = f", though {round(time.monotonic() - started, 1)} s were waited" if wait else ""
         raise errors.Empty(what=f"The queue {queue}", waited=waited)
-    # Not kept with the answer to the request: it may be large, and is there until the entry is done.
-    payload = transact(context.store, lambda tx: queues.payload(tx, queue, found["sequence"]))
+    sequence = found["sequence"]
+    if sequence not in payloads:  # the request was answered before
+        payloads[sequence] = transact(context.store, lambda tx: queues.payload(tx, queue, sequence))
+    payload = payloads[sequence]
     if payload is None:
         raise errors.StaleReceipt(queue=queue, receipt=found["receipt"])
     return {"queue": queue, **found, "payload": payload}

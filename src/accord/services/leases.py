@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from accord.store.transaction import Transaction
 
 _ERA = 8  # letters of an era that are enough to tell two of them apart
+_eras: dict[str, str] = {}  # those that were met, with these letters
 
 
 def until(now: Instant, seconds: float) -> list[object]:
@@ -63,6 +64,9 @@ def _left_s(id: str, now: Instant) -> float:
 
 
 def _era(now: Instant) -> str:
-    from _blake2 import blake2b
+    found = _eras.get(now.era)
+    if found is None:
+        from _blake2 import blake2b
 
-    return blake2b(now.era.encode(), digest_size=_ERA // 2).hexdigest()
+        found = _eras[now.era] = blake2b(now.era.encode(), digest_size=_ERA // 2).hexdigest()
+    return found

@@ -3,7 +3,7 @@
 queue/NAME            each entry until it is done, by its sequence number: a line of JSON about it, then its payload
 queue-high/NAME ...   the entries that can be taken, by their numbers; one collection for each priority
 queue-due/NAME        those that were taken, and those that come later, in the order in which they can be taken (again)
-queue-dead/NAME       those that failed too often, by their numbers
+queue-dead/NAME       those that failed too often
 queue-FROM-TO/NAME    nothing; its last number counts the moves from one place to the other
 """
 
@@ -25,20 +25,28 @@ if TYPE_CHECKING:
     Fence = tuple[str, int]
 
 MAX_BYTES = 1_000_000  # of a payload
+WHAT = "An entry of a queue"
 MOST_SHOWN = 100  # entries that are shown at once, ...
 _SHOWN_CHARACTERS = 1000  # ... with as much of each payload
 
 # Where an entry can be, besides ready with its priority. What is taken or comes later lies in `queue-due`.
 _NEW, _TAKEN, _LATER, _DEAD, _GONE = "new", "taken", "later", "dead", "gone"
+_USUAL = (_NEW, "normal")  # the one move that is not counted: it is what is left of all that was pushed
 _MOVES = [
     (_NEW, _LATER),
     (_TAKEN, _LATER),
     (_TAKEN, _DEAD),
     (_TAKEN, _GONE),
     (_DEAD, _GONE),
-    *[(origin, priority) for origin in (_NEW, _LATER, _TAKEN, _DEAD) for priority in PRIORITIES],
+    (_NEW, "high"),
+    (_NEW, "low"),
+    *[(origin, priority) for origin in (_LATER, _TAKEN, _DEAD) for priority in PRIORITIES],
     *[(priority, _TAKEN) for priority in PRIORITIES],
 ]
+
+_ENTRIES = "queue"
+_known: dict[str, str] = {}  # the collections of queues, few and met again and again
+_MOST_KNOWN = 1000
 
 _FAR = 1000  # entries below the limit: pushes that far from it need not heed each other
 _MOST_BACK = 10  # entries that one commit brings back: four writes each
@@ -87,11 +95,14 @@ def push(tx: "Transaction", queue: str, payload: str, how: Pushing, fence: "Fenc
     """Add an entry; its sequence number."""
     data = payload.encode()
     if len(data) > MAX_BYTES:
-        raise errors.TooLarge(what="An entry of a queue", most=MAX_BYTES, found=len(data))
+        raise errors.TooLarge(what=WHAT, most=MAX_BYTES, found=len(data))
     _check_fence(tx, fence)
     _check_room(tx, queue, how.limit)
     about = {"priority": how.priority, "by": how.by, "at": how.at}
     sequence = tx.append(_place("", queue), jsontext.dumps(about).encode() + b"\n" + data)
+    if how.delay_s:  # only a commit that gives a number makes room for it elsewhere
+        tx.put(_place(how.priority, queue), sequence, b"")
+        tx.delete(_place(how.priority, queue), sequence)
     _move(tx, queue, Entry(sequence, how.priority, how.tries), _NEW, how.priority, how.delay_s)
     return sequence
 
@@ -181,7 +192,7 @@ def watched(queue: str) -> list[str]:
 
 def payload(tx: "Transaction", queue: str, sequence: int) -> "str | None":
     """None when the entry is gone."""
-    item = tx.get(_place("", queue), number_id(sequence))
+    item = tx.get(_place("", queue), number_id(sequence), check=False)  # it never changes
     return None if item is None else item.value.partition(b"\n")[2].decode()
 
 
@@ -212,7 +223,7 @@ def dead(tx: "Transaction", queue: str, limit: int) -> "list[dict[str, Any]]":
 
 def all_of(tx: "Transaction") -> "list[dict[str, Any]]":
     """How many entries each queue has, and where."""
-    return [_counts(tx, queue) for queue in sorted(named.each_collection(tx, "queue"))]
+    return [_counts(tx, queue) for queue in sorted(named.each_collection(tx, _ENTRIES))]
 
 
 def _counts(tx: "Transaction", queue: str) -> "dict[str, Any]":
@@ -221,6 +232,8 @@ def _counts(tx: "Transaction", queue: str) -> "dict[str, Any]":
         moves = tx.head(_place(f"{origin}-{to}", queue), check=False).last
         counts[origin] -= moves
         counts[to] += moves
+    pushed = tx.head(_place("", queue), check=False).last
+    counts["normal"] += pushed + counts[_NEW]
     for entry in _due(tx, queue):
         counts[entry.more["place"]] -= 1
         counts[entry.back] += 1
@@ -230,7 +243,7 @@ def _counts(tx: "Transaction", queue: str) -> "dict[str, Any]":
         "in_flight": counts[_TAKEN],
         "delayed": counts[_LATER],
         "dead": counts[_DEAD],
-        "length": -counts[_NEW] - counts[_GONE],
+        "length": pushed - counts[_GONE],
     }
 
 
@@ -259,10 +272,11 @@ def _move(tx: "Transaction", queue: str, entry: Entry, origin: str, to: str, aft
         id: str | Number = leases.due_id(tx.now(), after_s, urandom(8).hex())
         collection = _place("due", queue)
     else:
-        id = entry.id
+        id = _dead_id(entry.sequence) if to == _DEAD else entry.id
         collection = _place(to, queue)
     tx.put(collection, id, entry.encode())
-    tx.count(_place(f"{origin}-{to}", queue))
+    if (origin, to) != _USUAL:
+        tx.count(_place(f"{origin}-{to}", queue))
     return str(id)
 
 
@@ -290,11 +304,16 @@ def _taken(tx: "Transaction", queue: str, receipt: str) -> Entry:
 def _dead(tx: "Transaction", queue: str, sequence: int) -> Entry:
     """A dead letter, which is one no more."""
     letters = _place(_DEAD, queue)
-    item = tx.get(letters, number_id(sequence))
+    item = tx.get(letters, _dead_id(sequence))
     if item is None:
         raise errors.DeadLetterNotFound(queue=queue, sequence=sequence)
     tx.delete(letters, item.id)
     return _decoded(item)
+
+
+def _dead_id(sequence: "int | Number") -> str:
+    """Not the number itself, which `queue-dead` never gave."""
+    return f"n{sequence:016d}"
 
 
 def _due(tx: "Transaction", queue: str) -> "list[Entry]":
@@ -325,4 +344,10 @@ def _check_fence(tx: "Transaction", fence: "Fence | None") -> None:
 
 
 def _place(place: str, queue: str) -> str:
-    return names.to_collection(f"queue-{place}" if place else "queue", queue)
+    """The collection of a queue with this use."""
+    entries = _known.get(queue)
+    if entries is None:
+        entries = names.to_collection(_ENTRIES, queue)
+        if len(_known) < _MOST_KNOWN:
+            _known[queue] = entries
+    return f"{_ENTRIES}-{place}{entries[len(_ENTRIES) :]}" if place else entries

@@ -168,12 +168,14 @@ def transact(
     key: str | None = None,
     params: bytes = b"",
     timeout_s: float | None = None,
+    rivals: bool = False,
 ) -> "T":
     """Run `work` and commit what it wrote, all or nothing, as if it had run alone.
 
     `work` may run several times and must have no side effects. Its result may be a `Number`, or dicts and lists
     with Numbers in them: they come back as ints. With a `key` the result, which must then be JSON, is kept
     for 7 days, and the same key with the same `params` answers it without running `work` to an end again.
+    With `rivals`, who most likely change the same things, it does not try without the lock first, where there is one.
     """
     request = None if key is None else Request(key, params)
     exclusive: Callable[[float], Batch] | None = getattr(store, "exclusive", None)
@@ -188,7 +190,7 @@ def transact(
             raise unknown or errors.Contention(tries=tries, timeout_seconds=timeout_s)
         tries += 1
         try:
-            if tries == 1 or exclusive is None:
+            if exclusive is None or (tries == 1 and not rivals):
                 return _run(store, work, request, left_s)
             # Under the lock nobody can come first again.
             with exclusive(left_s) as batch:

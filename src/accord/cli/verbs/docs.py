@@ -18,7 +18,7 @@ def read(line: "Line", words: "dict[str, Any]") -> None:
 
 
 def write(line: "Line", words: "dict[str, Any]") -> None:
-    text = texts.take(line, words, "text", "file", MAX_BYTES)
+    text = texts.take(line, words, "text", "file", MAX_BYTES, "A document")
     result = line.call("doc.write", {**words, "text": text})
     line.answer(result, lambda: f"{result['name']} is at revision {result['revision']}\n")
 

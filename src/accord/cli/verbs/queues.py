@@ -3,7 +3,7 @@
 from accord.cli import texts
 from accord.cli.show import one_line, table
 from accord.cli.words import DASH, Verb
-from accord.services.queues import MAX_BYTES
+from accord.services.queues import MAX_BYTES, WHAT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ _LONGEST = 60  # characters of a payload in a table
 
 
 def push(line: "Line", words: "dict[str, Any]") -> None:
-    payload = texts.take(line, words, "payload", "file", MAX_BYTES)
+    payload = texts.take(line, words, "payload", "file", MAX_BYTES, WHAT)
     result = line.call("queue.push", {**words, "payload": payload})
     line.answer(result, lambda: f"pushed {result['sequence']} to {result['queue']}\n")
 
