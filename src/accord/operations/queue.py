@@ -9,11 +9,18 @@ from accord.store.transaction import transact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
     from accord.operations.context import Context
     from accord.operations.kinds import Count, Fence, Label, Name, Priority, Seconds, Text
     from accord.store.transaction import Transaction
+
+    T = TypeVar("T")
+
+
+_LONGEST_REASON = 1000  # characters
+_DUE: "Any" = object()  # instead of a result
 
 
 @operation(changes=True, halts=True)
@@ -49,8 +56,6 @@ def pop(
     payloads: dict[int, str | None] = {}  # not kept with the answer to the request, since they may be large
 
     def take(tx: "Transaction") -> "dict[str, Any] | None":
-        if queues.is_due(tx, queue):
-            return _DUE
         found = queues.pop(tx, queue, visibility, worker or context.who, fence)
         if found is not None:
             payloads[found["sequence"]] = queues.payload(tx, queue, found["sequence"])
@@ -59,14 +64,10 @@ def pop(
     def look() -> "dict[str, Any] | None":
         nonlocal is_first
         # All workers want the same entry. Who waits, though, mostly finds nothing, and needs no lock for that.
-        while (found := context.change(take, rivals=is_first)) is _DUE:
-            transact(context.store, lambda tx: queues.bring_back(tx, queue, context.now()))
-        is_first = False
-        return found
+        rivals, is_first = is_first, False
+        return _with_what_is_due(context, queue, take, rivals)
 
-    found = waiting.until(
-        context, queues.watched(queue), wait, look, lambda: transact(context.store, lambda tx: queues.next_s(tx, queue))
-    )
+    found = waiting.until(context, queues.watched(queue), wait, look, lambda: _pause_s(context, queue))
     if found is None:
         waited = f", though {round(time.monotonic() - started, 1)} s were waited" if wait else ""
         raise errors.Empty(what=f"The queue {queue}", waited=waited)
@@ -108,7 +109,7 @@ def retry(context: "Context", *, queue: "Name", sequence: "Count") -> "dict[str,
         queues.retry(tx, queue, sequence)
         return {"queue": queue, "sequence": sequence}
 
-    return context.change(work)
+    return _with_what_is_due(context, queue, work)
 
 
 @operation(changes=True)
@@ -119,7 +120,7 @@ def drop(context: "Context", *, queue: "Name", sequence: "Count") -> "dict[str, 
         queues.drop(tx, queue, sequence)
         return {"queue": queue, "sequence": sequence}
 
-    return context.change(work)
+    return _with_what_is_due(context, queue, work)
 
 
 @operation()
@@ -142,5 +143,16 @@ def list(context: "Context") -> "dict[str, Any]":
     return {"queues": transact(context.store, queues.all_of)}
 
 
-_DUE: "dict[str, Any]" = {}  # something is to be brought back first
-_LONGEST_REASON = 1000  # characters
+def _with_what_is_due(context: "Context", queue: str, work: "Callable[[Transaction], T]", rivals: bool = False) -> "T":
+    """Make a change once all that is due was brought back, in commits of its own, since that may be much."""
+
+    def settled(tx: "Transaction") -> "T":
+        return _DUE if queues.is_due(tx, queue) else work(tx)
+
+    while (found := context.change(settled, rivals)) is _DUE:
+        transact(context.store, lambda tx: queues.bring_back(tx, queue, context.now()))
+    return found
+
+
+def _pause_s(context: "Context", queue: str) -> float:
+    return transact(context.store, lambda tx: queues.next_s(tx, queue))
