@@ -1,7 +1,7 @@
 """Random use of a queue, compared with a model step by step, on a store that runs each work twice."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -12,40 +12,13 @@ from accord import errors
 from accord.model import PRIORITIES
 from accord.operations import call
 from accord.operations.context import local
-from accord.store.contract import LOCK_WAIT_S, Committed, Instant
+from accord.store.contract import Instant
 from accord.store.open import open_store
-from accord.store.protocols import Snapshot, Store
-from accord.store.wrap.around import AroundStore
 from accord.store.wrap.faulty import chance, faulty, work_twice
-
-if TYPE_CHECKING:
-    from accord.store.contract import Check, Write
+from tests.operations.stores import Clocked
 
 SOON = st.sampled_from([0.0, 0.5, 1.0, 2.0])
 TIMES = st.sampled_from([0.5, 1.0, 2.0])
-
-
-class Clocked(AroundStore):
-    """A store whose clock stands still until it is set."""
-
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self.time = Instant("era 0", 1000.0)
-
-    def now(self) -> Instant:
-        return self.time
-
-    def snapshot(self) -> Snapshot:
-        return self._ledger.snapshot()
-
-    def commit(
-        self,
-        checks: "Sequence[Check]",
-        writes: "Sequence[Write]",
-        snapshot: Snapshot | None = None,
-        timeout_s: float = LOCK_WAIT_S,
-    ) -> Committed:
-        return self._ledger.commit(checks, writes, snapshot, timeout_s)
 
 
 class Entry:

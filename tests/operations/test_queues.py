@@ -1,6 +1,7 @@
 """Queues: order, receipts, what comes back and when, dead letters, bounds, and what one is told."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from accord.services import queues
 from accord.store.open import open_store
 from accord.store.wrap.faulty import faulty, plan
 from tests.operations.people import refusal
+from tests.operations.stores import Overtaken
 from tests.operations.ways import CommandLine, Python, Way
 
 pytestmark = pytest.mark.covers("S7")
@@ -318,6 +320,48 @@ def test_an_unknown_outcome_is_one_entry(here: Python, fault: str) -> None:
     with pytest.raises(errors.OutcomeUnknown):
         call(wrapped, "queue.push", {"queue": Q, "payload": "y"})
     assert counts(here)[1] == (fault == "lost")
+
+
+def overtaken(way: Way, first: Callable[[], object], operation: str, **params: Any) -> dict[str, Any]:
+    """What comes of an operation when, between its reading and its commit, another does something."""
+    context = context_of(way.engine, "", lambda store: Overtaken(store, first))
+    return call(context, f"queue.{operation}", {"queue": Q, **params})
+
+
+def test_two_who_want_the_same_entry(here: Python) -> None:
+    push(here, "a", "b")
+    others: list[dict[str, Any]] = []
+    mine = overtaken(here, lambda: others.append(pop(here)), "pop")
+    assert (others[0]["payload"], mine["payload"]) == ("a", "b")
+    for word in ("done", "fail"):
+        with pytest.raises(errors.StaleReceipt):
+            overtaken(here, lambda: done(here, others.pop()), word, receipt=others[0]["receipt"])
+        others.append(mine)
+    assert counts(here) == [0] * 7
+
+
+def test_two_who_bring_back_the_same_entry(here: Python) -> None:
+    push(here, "a")
+    pop(here, visibility=0.01)
+    time.sleep(0.02)
+    with pytest.raises(errors.Empty):
+        overtaken(here, lambda: done(here, pop(here)), "pop")
+    assert counts(here) == [0] * 7
+
+
+def test_two_who_want_the_same_dead_letter(here: Python) -> None:
+    push(here, "a", tries=1)
+    here.do("queue.fail", queue=Q, receipt=pop(here)["receipt"])
+    with pytest.raises(errors.DeadLetterNotFound):
+        overtaken(here, lambda: here.do("queue.drop", queue=Q, sequence=1), "retry", sequence=1)
+    assert counts(here) == [0] * 7
+
+
+def test_one_who_pushes_does_not_wait_for_another(here: Python) -> None:
+    push(here, "a")
+    tries: list[int] = []
+    assert overtaken(here, lambda: tries.extend(push(here, "b")), "push", payload="c")["sequence"] == 3
+    assert tries == [2]
 
 
 def test_a_payload_from_a_file_and_from_a_pipe(lone_shell: CommandLine) -> None:
