@@ -1,8 +1,8 @@
 """Eight processes push to one queue and pop from it, through `accord.open()`; all want the same entry, the first.
 
 Each push and each pop is an operation, and durable when it returns; so is each message of the plain loop, which eight
-processes run as well. Once each process has so much to do, and the time is that of the last; and once all go on for three
-seconds, in which the plain loop is fast since it lets most processes starve.
+processes run as well. First each process has so much to do, and the time is that of the last. Then all go on for three
+seconds, in which the plain loop is fast since it lets most of its processes starve.
 """
 
 from functools import partial
