@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import hub_mail, mail_api, mail_send, place, plain_loop, preload
+from bench import hub_mail, mail_api, mail_send, place, plain_loop, preload, queue_api
 from bench.processes import answer, run_together, wait_for_start
 
 PLAIN = "plain loop"
@@ -15,6 +15,8 @@ SQLITE_BATCHES = "sqlite, a hundred sends in one commit"
 FILES = "files"
 MEMORY = "memory"
 MAIL = "accord.open().mail.send"
+QUEUE = "queue push and pop"
+QUEUE_WHOLE = "queue push, pop and done"
 HUB = "through the hub"
 HUB_FLIGHT = "through the hub, a hundred in flight"
 
@@ -86,6 +88,9 @@ def _create(way: str, path: str) -> str:
     if way == MAIL:
         mail_api.create(path)
         return path
+    if way in (QUEUE, QUEUE_WHOLE):
+        queue_api.create(path)
+        return path
     if way == MEMORY:
         return "memory:"
     url = f"{way.partition(',')[0]}:{path}"
@@ -98,6 +103,8 @@ def _count(way: str, target: str, sent: int) -> int:
         return plain_loop.count(target)
     if way == MAIL:
         return mail_api.count(target)
+    if way in (QUEUE, QUEUE_WHOLE):
+        return queue_api.count(target, way == QUEUE_WHOLE)
     # What was in memory went with its process.
     return sent if way == MEMORY else mail_send.count(target)
 
@@ -108,6 +115,9 @@ def _open(way: str, target: str, name: str) -> tuple[Callable[[int], None], int]
         return plain_loop.open_sender(target), 1
     if way == MAIL:
         return mail_api.open_sender(target), 1
+    if way in (QUEUE, QUEUE_WHOLE):
+        whole = way == QUEUE_WHOLE
+        return queue_api.open_worker(target, whole), queue_api.PER_WHOLE_CALL if whole else queue_api.PER_CALL
     if way == HUB:
         return hub_mail.open_sender(target), 1
     if way == HUB_FLIGHT:

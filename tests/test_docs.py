@@ -79,5 +79,6 @@ def test_the_commands_in_the_docs_print_what_stands_there(page: Path, tmp_path: 
 def _shape(line: str) -> str:
     """The line without what differs from run to run: ids, times, figures."""
     line = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}", "ID", line)
+    line = re.sub(r"[0-9a-f]{8}-[0-9]{13}-[0-9a-f]{16}", "RECEIPT", line)
     line = re.sub(r"[0-9a-f]{16}\.[0-9]+", "REVISION", line)
     return re.sub(r"[0-9][0-9.:TZ-]*", "N", line)

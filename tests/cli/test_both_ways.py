@@ -284,6 +284,37 @@ TABLE: dict[str, list[Row]] = {
         Row("tx -", stdin=b'[{"operation": "doc.write", "name": "b", "text": "1"}]'),
         Row("doc list"),
     ],
+    "queues": [
+        *rows("""
+            queue
+            queue list
+            queue pop jobs
+            queue pop jobs --wait 0.1
+            queue push jobs build the parser
+            queue push jobs urgent --priority high --tries 1
+            queue push jobs later --delay 3600
+            queue push jobs x --priority urgent
+            queue push jobs
+            queue push jobs x --file file
+            queue push jobs --file file
+            queue push ../x x
+            queue peek jobs
+            queue peek nothing
+            queue list
+            queue pop jobs --worker ann
+            queue list
+            queue done jobs 0-0-0
+            queue done jobs 'not a receipt'
+            queue fail jobs 0-0-0 too hard
+            queue dead jobs
+            queue retry jobs 9
+            queue drop jobs 9
+        """),
+        Row("queue push jobs -", stdin="Grüße".encode()),
+        Row("queue push jobs -", stdin=b"x" * 1_100_000),
+        Row("queue push jobs x", env={"ACCORD_QUEUE_LIMIT": "1"}),
+        Row("queue pop jobs", env=ANN),
+    ],
     "channels": [
         *rows("""
             channel list
@@ -410,6 +441,7 @@ def masked(done: Done, user: User) -> tuple[int, str, str]:
         text = text.replace(str(user.folder), "FOLDER").replace(user.folder.name, "NAME")
         text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID", text)
         text = re.sub(r"\d{4}-\d\d-\d\d[T ][\d:.]+Z?", "TIME", text)
+        text = re.sub(r"\b[0-9a-f]{8}-\d{13}-[0-9a-f]{16}\b", "RECEIPT", text)
         text = re.sub(r"\b[0-9a-f]{16}\b", "HASH", text)
         return re.sub(r'"hub":\{.*?\}', '"hub":null', text)
 

@@ -58,6 +58,15 @@ _VERBS = {
     "tx.run": ("tx", ""),
     "audit.list": ("audit", ""),
     "audit.verify": ("audit --verify", ""),
+    "queue.push": ("queue push", "payload"),
+    "queue.pop": ("queue pop", "queue"),
+    "queue.done": ("queue done", "receipt"),
+    "queue.fail": ("queue fail", "reason"),
+    "queue.retry": ("queue retry", ""),
+    "queue.drop": ("queue drop", ""),
+    "queue.peek": ("queue peek", "queue"),
+    "queue.dead": ("queue dead", "queue"),
+    "queue.list": ("queue list", ""),
     "halt.set": ("halt", "reason"),
     "halt.lift": ("unhalt", ""),
     "halt.engage": ("engage", "identities"),
@@ -270,10 +279,10 @@ def command(operation: str, params: Mapping[str, Any]) -> tuple[list[str], bytes
             value = json.dumps(value)
         values = value if isinstance(value, list) else [value]
         option = "--" + _OPTIONS.get((operation, name), name).replace("_", "-")
-        if name == plain:
-            last += values
-        elif name in ("message", "text") and (len(value) > _LONGEST_ARGUMENT or "\0" in value):
+        if name in ("message", "text", "payload") and (len(value) > _LONGEST_ARGUMENT or "\0" in value):
             stdin = value.encode()
+        elif name == plain:
+            last += values
         elif value is True:
             words.append(option)
         elif value is not None and value is not False:

@@ -231,6 +231,73 @@ class Audit:
         return self._call("audit.verify", {"head": head})
 
 
+class Queue:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def push(
+        self,
+        *,
+        queue: str,
+        payload: str,
+        priority: str = "normal",
+        delay: float = 0,
+        tries: int = 5,
+        fence: str | None = None,
+    ) -> dict[str, Any]:
+        """Push an entry to a queue, for some worker to take."""
+        return self._call(
+            "queue.push",
+            {"queue": queue, "payload": payload, "priority": priority, "delay": delay, "tries": tries, "fence": fence},
+        )
+
+    def pop(
+        self,
+        *,
+        queue: str,
+        visibility: float = 60,
+        wait: float = 0,
+        worker: str | None = None,
+        fence: str | None = None,
+    ) -> dict[str, Any]:
+        """Take the first entry of a queue; it comes back unless it is done in time."""
+        return self._call(
+            "queue.pop", {"queue": queue, "visibility": visibility, "wait": wait, "worker": worker, "fence": fence}
+        )
+
+    def done(self, *, queue: str, receipt: str, fence: str | None = None) -> dict[str, Any]:
+        """Say that what was taken is done; it leaves the queue."""
+        return self._call("queue.done", {"queue": queue, "receipt": receipt, "fence": fence})
+
+    def fail(
+        self, *, queue: str, receipt: str, reason: str = "", delay: float = 0, fence: str | None = None
+    ) -> dict[str, Any]:
+        """Give back what was taken, for another try; after its last one it is a dead letter."""
+        return self._call(
+            "queue.fail", {"queue": queue, "receipt": receipt, "reason": reason, "delay": delay, "fence": fence}
+        )
+
+    def retry(self, *, queue: str, sequence: int) -> dict[str, Any]:
+        """Put a dead letter back to its place in the queue, with all its tries before it."""
+        return self._call("queue.retry", {"queue": queue, "sequence": sequence})
+
+    def drop(self, *, queue: str, sequence: int) -> dict[str, Any]:
+        """Remove a dead letter for good."""
+        return self._call("queue.drop", {"queue": queue, "sequence": sequence})
+
+    def peek(self, *, queue: str, limit: int = 10) -> dict[str, Any]:
+        """Show the next entries of a queue, in the order in which they will be taken."""
+        return self._call("queue.peek", {"queue": queue, "limit": limit})
+
+    def dead(self, *, queue: str, limit: int = 10) -> dict[str, Any]:
+        """Show the dead letters of a queue, and why they are."""
+        return self._call("queue.dead", {"queue": queue, "limit": limit})
+
+    def list(self) -> dict[str, Any]:
+        """Show the queues, and how many entries each has."""
+        return self._call("queue.list", {})
+
+
 class Halt:
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -324,6 +391,7 @@ class Groups:
         self.topic = Topic(call)
         self.tx = Tx(call)
         self.audit = Audit(call)
+        self.queue = Queue(call)
         self.halt = Halt(call)
         self.config = Config(call)
         self.home = Home(call)
@@ -554,6 +622,73 @@ class AsyncAudit:
         return await self._call("audit.verify", {"head": head})
 
 
+class AsyncQueue:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def push(
+        self,
+        *,
+        queue: str,
+        payload: str,
+        priority: str = "normal",
+        delay: float = 0,
+        tries: int = 5,
+        fence: str | None = None,
+    ) -> dict[str, Any]:
+        """Push an entry to a queue, for some worker to take."""
+        return await self._call(
+            "queue.push",
+            {"queue": queue, "payload": payload, "priority": priority, "delay": delay, "tries": tries, "fence": fence},
+        )
+
+    async def pop(
+        self,
+        *,
+        queue: str,
+        visibility: float = 60,
+        wait: float = 0,
+        worker: str | None = None,
+        fence: str | None = None,
+    ) -> dict[str, Any]:
+        """Take the first entry of a queue; it comes back unless it is done in time."""
+        return await self._call(
+            "queue.pop", {"queue": queue, "visibility": visibility, "wait": wait, "worker": worker, "fence": fence}
+        )
+
+    async def done(self, *, queue: str, receipt: str, fence: str | None = None) -> dict[str, Any]:
+        """Say that what was taken is done; it leaves the queue."""
+        return await self._call("queue.done", {"queue": queue, "receipt": receipt, "fence": fence})
+
+    async def fail(
+        self, *, queue: str, receipt: str, reason: str = "", delay: float = 0, fence: str | None = None
+    ) -> dict[str, Any]:
+        """Give back what was taken, for another try; after its last one it is a dead letter."""
+        return await self._call(
+            "queue.fail", {"queue": queue, "receipt": receipt, "reason": reason, "delay": delay, "fence": fence}
+        )
+
+    async def retry(self, *, queue: str, sequence: int) -> dict[str, Any]:
+        """Put a dead letter back to its place in the queue, with all its tries before it."""
+        return await self._call("queue.retry", {"queue": queue, "sequence": sequence})
+
+    async def drop(self, *, queue: str, sequence: int) -> dict[str, Any]:
+        """Remove a dead letter for good."""
+        return await self._call("queue.drop", {"queue": queue, "sequence": sequence})
+
+    async def peek(self, *, queue: str, limit: int = 10) -> dict[str, Any]:
+        """Show the next entries of a queue, in the order in which they will be taken."""
+        return await self._call("queue.peek", {"queue": queue, "limit": limit})
+
+    async def dead(self, *, queue: str, limit: int = 10) -> dict[str, Any]:
+        """Show the dead letters of a queue, and why they are."""
+        return await self._call("queue.dead", {"queue": queue, "limit": limit})
+
+    async def list(self) -> dict[str, Any]:
+        """Show the queues, and how many entries each has."""
+        return await self._call("queue.list", {})
+
+
 class AsyncHalt:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
@@ -647,6 +782,7 @@ class AsyncGroups:
         self.topic = AsyncTopic(call)
         self.tx = AsyncTx(call)
         self.audit = AsyncAudit(call)
+        self.queue = AsyncQueue(call)
         self.halt = AsyncHalt(call)
         self.config = AsyncConfig(call)
         self.home = AsyncHome(call)

@@ -77,6 +77,7 @@
     ├── Empty                nothing to take
     ├── QueueFull            a queue that takes no more
     ├── StaleReceipt         what was taken with it is done, or another's by now
+    ├── DeadLetterNotFound   no such dead letter
     ├── TaskNotFound         no such task
     ├── TaskExists           a task of that id is there
     ├── AlreadyClaimed       another works on the task
@@ -530,6 +531,11 @@ class StaleReceipt(AccordError):
         "The receipt {receipt} no longer counts: the entry was done, or came back when its time was over. "
         "Take it again with: accord queue pop {queue}"
     )
+
+
+class DeadLetterNotFound(AccordError):
+    code, rpc, exit, http = "DEAD_LETTER_NOT_FOUND", -32090, 66, 404
+    text = "{queue} has no dead letter {sequence}. List them with: accord queue dead {queue}"
 
 
 class TaskNotFound(AccordError):

@@ -32,6 +32,7 @@ NAMES = {
     "topic": ("publish", "read", "last"),
     "tx": ("run",),
     "audit": ("list", "verify"),
+    "queue": ("push", "pop", "done", "fail", "retry", "drop", "peek", "dead", "list"),
     "halt": ("set", "lift", "engage", "status"),
     "config": ("show", "trust"),
     "home": ("init", "doctor"),

@@ -174,8 +174,11 @@ class Context:
                 self._witness.catch_up(store)
             store.close()
 
-    def change(self, work: "Callable[[Transaction], T]") -> "T":
-        """Have the operation's change made, once for each request; an agent that waits to be engaged starts nothing."""
+    def change(self, work: "Callable[[Transaction], T]", rivals: bool = False) -> "T":
+        """Have the operation's change made, once for each request; an agent that waits to be engaged starts nothing.
+
+        `rivals`: others most likely change the same at the same time.
+        """
         if self._tx is not None:
             return work(self._tx)
         halts = self.halt.count() if self.agent and find(self.operation).halts else 0  # type: ignore[attr-defined]
@@ -185,9 +188,11 @@ class Context:
                 check_engaged(tx, self.agent, halts)
             return work(tx)
 
+        key = self.key(self.operation)
+        params = b"" if key is None else jsontext.dumps(self.given).encode()
         while True:
             try:
-                return transact(self.store, checked, self.key(self.operation), jsontext.dumps(self.given).encode())
+                return transact(self.store, checked, key, params, rivals=rivals)
             except First as first:
                 transact(self.store, first.work)
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from accord.store.transaction import Transaction
 
 _ERA = 8  # letters of an era that are enough to tell two of them apart
+_eras: dict[str, str] = {}  # those that were met, with these letters
 
 
 def until(now: Instant, seconds: float) -> list[object]:
@@ -35,13 +36,18 @@ def what_of(id: str) -> str:
     return id.split("-", 2)[2]
 
 
-def over(tx: "Transaction", collection: str, limit: int) -> "list[Item]":
-    """The first items that are over, and whatever is left of other eras."""
+def is_over(id: str, now: Instant) -> bool:
+    return _left_s(id, now) <= 0
+
+
+def over(tx: "Transaction", collection: str, limit: int, check: bool = True) -> "list[Item]":
+    """The first items that are over, and whatever is left of other eras. `check=False`: others may change them."""
     now = tx.now()
-    found = [item for item in tx.list(collection, limit=limit) if _left_s(item.id, now) <= 0]
-    if len(found) < limit:
+    first = tx.list(collection, limit=limit, check=check)
+    found = [item for item in first if is_over(item.id, now)]
+    if first and len(found) < limit:
         ids = {item.id for item in found}
-        last = tx.list(collection, limit=limit - len(found), reverse=True)
+        last = tx.list(collection, limit=limit - len(found), reverse=True, check=check)
         found += [item for item in last if item.id not in ids and _era(now) != item.id[:_ERA]]
     return found
 
@@ -58,6 +64,9 @@ def _left_s(id: str, now: Instant) -> float:
 
 
 def _era(now: Instant) -> str:
-    from _blake2 import blake2b
+    found = _eras.get(now.era)
+    if found is None:
+        from _blake2 import blake2b
 
-    return blake2b(now.era.encode(), digest_size=_ERA // 2).hexdigest()
+        found = _eras[now.era] = blake2b(now.era.encode(), digest_size=_ERA // 2).hexdigest()
+    return found

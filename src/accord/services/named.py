@@ -42,9 +42,10 @@ def each_collection(tx: "Transaction", base: str) -> "Iterator[str]":
 
 
 def _collections(tx: "Transaction", base: str) -> "Iterator[str]":
+    yield base
     after = ""
-    while page := tx.collections(base, after, MAX_PAGE):
-        yield from (name for name in page if name == base or name.startswith(f"{base}/"))
+    while page := tx.collections(f"{base}/", after, MAX_PAGE):
+        yield from page
         after = page[-1]
 
 

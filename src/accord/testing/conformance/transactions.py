@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from accord import errors
-from accord.store.contract import Delete, Item, Put, number_id
+from accord.store.contract import Delete, Item, Number, Put, number_id
 from accord.store.protocols import Store
 from accord.store.transaction import Transaction, transact
 from accord.store.wrap.faulty import faulty, plan
@@ -87,6 +87,34 @@ def check_numbers_come_back_in_results(open_store: Opener) -> None:
         assert transact(store, work) == {"first": 2, "second": 1, "third": 3, "other": [1]}
         assert value_of(store, "c", number_id(3)) == b"after 2"
         assert value_of(store, "place", number_id(2)) == b"3"
+
+
+def check_counting_stores_nothing(open_store: Opener) -> None:
+    with opened(open_store) as store:
+        append(store, "c", b"1")
+
+        def work(tx: Transaction) -> list[Number]:
+            return [tx.count("c"), tx.append("c", b"3"), tx.count("c"), tx.count("new")]
+
+        assert transact(store, work) == [2, 3, 4, 1]
+    with opened(open_store) as store:
+        assert transact(store, lambda tx: (tx.head("c").last, tx.head("new").last)) == (4, 1)
+        assert (values_of(store, "c"), values_of(store, "new")) == ([b"1", b"3"], [])
+        assert append(store, "c").numbers == (5,)
+
+
+def check_counts_do_not_disturb_each_other(open_store: Opener) -> None:
+    with opened(open_store) as store:
+        runs = []
+
+        def work(tx: Transaction) -> Number:
+            runs.append(tx.head("c", check=False))
+            if len(runs) == 1:
+                transact(store, lambda other: other.count("c"))
+            return tx.count("c")
+
+        assert transact(store, work) == 2
+        assert len(runs) == 1
 
 
 def check_a_work_overtaken_by_others_runs_again(open_store: Opener) -> None:

@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import os
-from _thread import get_ident
 
 from accord import errors
 from accord.store.contract import new_epoch
@@ -47,11 +46,10 @@ def _make(root: str, lock_kind: str) -> None:
     strange = [name for name in os.listdir(root) if name.partition(".")[0] not in ("journal", "store", "lock")]
     if strange and not os.path.lexists(f"{root}/store"):  # else another process has just made it
         raise errors.NotAStore(path=root, reason=f"the folder holds other things, such as {sorted(strange)[0]!r}")
-    me = f"{os.getpid()}-{get_ident()}"
-    mine = f"{root}/journal.{me}"
+    mine = f"{root}/journal.{new_epoch()}"  # threads of one process may be at it too
     Journal.write_new(mine, new_epoch(), 0, 0)
     _put_first(mine, f"{root}/journal")
-    mine = f"{root}/store.{me}"
+    mine = f"{root}/store.{new_epoch()}"
     fd = folder.open_private(mine)
     try:
         lock_kind = lock_kind or _lock_that_works(root)
