@@ -24,6 +24,8 @@ TYPES = {
     "Labels": "str | list[str]",
     "Globs": "str | list[str]",
     "Priority": "str",
+    "Title": "str",
+    "TaskStatus": "str",
     "Revision": "int",
     "Fence": "str",
     "Steps": "list[dict[str, Any]]",

@@ -18,6 +18,7 @@ GLOBALS = {
 SHORT = {"-v": "--verbose", "-h": "--help", "-f": "--follow"}
 
 LISTS = ("Recipients", "Identities", "MessageIds", "Labels", "Globs", "Words")  # kinds that may be given several times
+TEXTS = ("Text", "Title")  # kinds of several words
 DASH = "Dash"  # the word `-`, for standard input
 FLAG = "Flag"
 
@@ -166,7 +167,7 @@ class Words:
     ) -> None:
         """Words without an option, in the order of the parameters that take them."""
         for param in positional:
-            if kinds[param] == "Text" and param == positional[-1] and param not in found and plain:
+            if kinds[param] in TEXTS and param == positional[-1] and param not in found and plain:
                 found[param] = " ".join(plain)  # a text needs no quotes where nothing else can follow
                 plain = []
             if plain and kinds[param] in LISTS:

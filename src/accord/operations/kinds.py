@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     Labels = list[str]
     Globs = list[str]
     Priority = str
+    Title = str
+    TaskStatus = str
     Revision = int
     Fence = tuple[str, int]
     Steps = list[dict[str, Any]]
@@ -169,6 +171,20 @@ def _priority(value: object) -> str:
     return text
 
 
+def _title(value: object) -> str:
+    text = _text(value)
+    if not 0 < len(text) <= model.LONGEST_TITLE or not text.isprintable() or text.isspace():
+        raise ValueError(f"is not 1 to {model.LONGEST_TITLE} printable characters")
+    return text
+
+
+def _task_status(value: object) -> str:
+    text = _text(value).lower()
+    if text not in model.TASK_STATUSES:
+        raise ValueError(f"is not one of {', '.join(model.TASK_STATUSES)}")
+    return text
+
+
 def _revision(value: object) -> int:
     return 0 if value in (0, "0") and not isinstance(value, bool) else _count(value)
 
@@ -210,6 +226,8 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "Labels": _labels,
     "Globs": _globs,
     "Priority": _priority,
+    "Title": _title,
+    "TaskStatus": _task_status,
     "Revision": _revision,
     "Fence": _fence,
     "Steps": _steps,
