@@ -22,6 +22,7 @@ from tests.hubs import Hub
 ACCORD = str(Path(sys.executable).with_name("accord"))
 
 _LONGEST_ARGUMENT = 100_000  # a kernel takes 128 KiB
+_LONG = {"message": "-", "text": "--file=-"}  # what may be longer, and how it is then given on standard input
 _TIMEOUT_S = 60.0
 
 # The verb of each operation, and which parameters come as words without an option.
@@ -38,6 +39,20 @@ _VERBS = {
     "channel.join": ("channel join", "channel"),
     "channel.leave": ("channel leave", "channel"),
     "channel.list": ("channel list", ""),
+    "task.add": ("task add", "title"),
+    "task.depend": ("task depend", "id"),
+    "task.assign": ("task assign", "id"),
+    "task.claim": ("task claim", "id"),
+    "task.next": ("task next", ""),
+    "task.start": ("task start", "id"),
+    "task.progress": ("task progress", "id"),
+    "task.block": ("task block", "id"),
+    "task.unblock": ("task unblock", "id"),
+    "task.release": ("task release", "id"),
+    "task.done": ("task done", "id"),
+    "task.show": ("task show", "id"),
+    "task.list": ("task list", ""),
+    "task.board": ("task board", ""),
     "halt.set": ("halt", "reason"),
     "halt.lift": ("unhalt", ""),
     "halt.engage": ("engage", "identities"),
@@ -245,8 +260,8 @@ def command(operation: str, params: Mapping[str, Any]) -> tuple[list[str], bytes
         option = "--" + {"sender": "from"}.get(name, name).replace("_", "-")
         if name == plain:
             last += values
-        elif name == "message" and len(value) > _LONGEST_ARGUMENT:
-            words.append("-")
+        elif name in _LONG and len(value) > _LONGEST_ARGUMENT:
+            words.append(_LONG[name])
             stdin = value.encode()
         elif value is True:
             words.append(option)

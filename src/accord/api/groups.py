@@ -217,12 +217,12 @@ class Task:
         """Show a task with its text, what it waits for, and who had it."""
         return self._call("task.show", {"id": id})
 
-    def list(self, *, status: str | None = None, agent: str | None = None, limit: int = 100) -> dict[str, Any]:
-        """Show tasks: the newest first, or those of a status, in the order in which it matters."""
-        return self._call("task.list", {"status": status, "agent": agent, "limit": limit})
+    def list(self, *, state: str | None = None, agent: str | None = None, limit: int = 100) -> dict[str, Any]:
+        """Show tasks: the newest first, or those in a state, in the order in which it matters."""
+        return self._call("task.list", {"state": state, "agent": agent, "limit": limit})
 
     def board(self, *, limit: int = 10) -> dict[str, Any]:
-        """Show the board: of each status the tasks that come first, of those done the latest."""
+        """Show the board: of each state the tasks that come first, of those done the latest."""
         return self._call("task.board", {"limit": limit})
 
 
@@ -534,12 +534,12 @@ class AsyncTask:
         """Show a task with its text, what it waits for, and who had it."""
         return await self._call("task.show", {"id": id})
 
-    async def list(self, *, status: str | None = None, agent: str | None = None, limit: int = 100) -> dict[str, Any]:
-        """Show tasks: the newest first, or those of a status, in the order in which it matters."""
-        return await self._call("task.list", {"status": status, "agent": agent, "limit": limit})
+    async def list(self, *, state: str | None = None, agent: str | None = None, limit: int = 100) -> dict[str, Any]:
+        """Show tasks: the newest first, or those in a state, in the order in which it matters."""
+        return await self._call("task.list", {"state": state, "agent": agent, "limit": limit})
 
     async def board(self, *, limit: int = 10) -> dict[str, Any]:
-        """Show the board: of each status the tasks that come first, of those done the latest."""
+        """Show the board: of each state the tasks that come first, of those done the latest."""
         return await self._call("task.board", {"limit": limit})
 
 

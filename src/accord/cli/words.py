@@ -17,7 +17,8 @@ GLOBALS = {
 }  # fmt: skip
 SHORT = {"-v": "--verbose", "-h": "--help", "-f": "--follow"}
 
-LISTS = ("Recipients", "Identities", "MessageIds", "Labels", "Globs", "Words")  # kinds that may be given several times
+# Kinds that may be given several times.
+LISTS = ("Recipients", "Identities", "MessageIds", "Labels", "TaskIds", "Globs", "Words")
 TEXTS = ("Text", "Title")  # kinds of several words
 DASH = "Dash"  # the word `-`, for standard input
 FLAG = "Flag"

@@ -14,7 +14,7 @@ MESSAGE_TYPES = ("request", "progress", "query", "pushback", "complete", "releas
 
 PRIORITIES = ("high", "normal", "low")
 
-TASK_STATUSES = ("ready", "waiting", "claimed", "started", "blocked", "done")
+TASK_STATES = ("ready", "waiting", "claimed", "started", "blocked", "done")
 
 MAX_MESSAGE_BYTES = 1_048_576  # of a body; what fits into a commit with all that goes with it
 

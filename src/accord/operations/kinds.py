@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     Globs = list[str]
     Priority = str
     Title = str
-    TaskStatus = str
+    TaskId = str
+    TaskIds = list[str]
+    TaskState = str
     Revision = int
     Fence = tuple[str, int]
     Steps = list[dict[str, Any]]
@@ -178,10 +180,10 @@ def _title(value: object) -> str:
     return text
 
 
-def _task_status(value: object) -> str:
+def _task_state(value: object) -> str:
     text = _text(value).lower()
-    if text not in model.TASK_STATUSES:
-        raise ValueError(f"is not one of {', '.join(model.TASK_STATUSES)}")
+    if text not in model.TASK_STATES:
+        raise ValueError(f"is not one of {', '.join(model.TASK_STATES)}")
     return text
 
 
@@ -227,7 +229,9 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "Globs": _globs,
     "Priority": _priority,
     "Title": _title,
-    "TaskStatus": _task_status,
+    "TaskId": _label,
+    "TaskIds": _labels,
+    "TaskState": _task_state,
     "Revision": _revision,
     "Fence": _fence,
     "Steps": _steps,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Count, Label, Labels, Priority, Seconds, TaskStatus, Text, Title
+    from accord.operations.kinds import Count, Label, Priority, Seconds, TaskId, TaskIds, TaskState, Text, Title
     from accord.services.board import Task
     from accord.store.transaction import Transaction
 
@@ -29,10 +29,10 @@ def add(
     context: "Context",
     *,
     title: "Title",
-    id: "Label | None" = None,
+    id: "TaskId | None" = None,
     text: "Text" = "",
     priority: "Priority" = "normal",
-    after: "Labels | None" = None,
+    after: "TaskIds | None" = None,
     assignee: "Label | None" = None,
 ) -> "dict[str, Any]":
     """Add a task to the board."""
@@ -41,20 +41,20 @@ def add(
 
 
 @operation(changes=True)
-def depend(context: "Context", *, id: "Label", after: "Labels") -> "dict[str, Any]":
+def depend(context: "Context", *, id: "TaskId", after: "TaskIds") -> "dict[str, Any]":
     """Have a task wait for others."""
     return _change(context, lambda tx: tasks.depend(tx, id, after))
 
 
 @operation(changes=True)
-def assign(context: "Context", *, id: "Label", agent: "Label", session: "Label | None" = None) -> "dict[str, Any]":
+def assign(context: "Context", *, id: "TaskId", agent: "Label", session: "Label | None" = None) -> "dict[str, Any]":
     """Say which agent is to do a task; no other can take it then."""
     return _change(context, lambda tx: tasks.assign(tx, id, Agent(agent, context.now(), session=session or "")))
 
 
 @operation(changes=True, halts=True)
 def claim(
-    context: "Context", *, id: "Label", agent: "Label", ttl: "Seconds" = _TTL_S, session: "Label | None" = None
+    context: "Context", *, id: "TaskId", agent: "Label", ttl: "Seconds" = _TTL_S, session: "Label | None" = None
 ) -> "dict[str, Any]":
     """Take a task, for a time after which it is free again; or keep it for longer."""
     return _change(context, lambda tx: tasks.claim(tx, id, Agent(agent, context.now(), ttl, session or "")))
@@ -82,46 +82,46 @@ def next(
 
 
 @operation(changes=True, halts=True)
-def start(context: "Context", *, id: "Label", agent: "Label") -> "dict[str, Any]":
+def start(context: "Context", *, id: "TaskId", agent: "Label") -> "dict[str, Any]":
     """Say that work on a claimed task has begun; the claim lasts as long again."""
     return _change(context, lambda tx: tasks.start(tx, id, agent))
 
 
 @operation(changes=True)
 def progress(
-    context: "Context", *, id: "Label", agent: "Label", note: "Text", ttl: "Seconds | None" = None
+    context: "Context", *, id: "TaskId", agent: "Label", note: "Text", ttl: "Seconds | None" = None
 ) -> "dict[str, Any]":
     """Say how it goes with a claimed task; the claim lasts as long again."""
     return _change(context, lambda tx: tasks.progress(tx, id, agent, note, ttl))
 
 
 @operation(changes=True)
-def block(context: "Context", *, id: "Label", reason: "Text", agent: "Label | None" = None) -> "dict[str, Any]":
+def block(context: "Context", *, id: "TaskId", reason: "Text", agent: "Label | None" = None) -> "dict[str, Any]":
     """Let nobody take a task until it is unblocked; whoever has it has it no longer."""
     return _change(context, lambda tx: tasks.block(tx, id, reason, agent))
 
 
 @operation(changes=True)
-def unblock(context: "Context", *, id: "Label") -> "dict[str, Any]":
+def unblock(context: "Context", *, id: "TaskId") -> "dict[str, Any]":
     """Let a blocked task be taken again."""
     return _change(context, lambda tx: tasks.unblock(tx, id))
 
 
 @operation(changes=True)
-def release(context: "Context", *, id: "Label", agent: "Label") -> "dict[str, Any]":
+def release(context: "Context", *, id: "TaskId", agent: "Label") -> "dict[str, Any]":
     """Give a claimed task back, for anybody to take."""
     return _change(context, lambda tx: tasks.release(tx, id, agent))
 
 
 @operation(changes=True)
-def done(context: "Context", *, id: "Label", agent: "Label | None" = None, note: "Text" = "") -> "dict[str, Any]":
+def done(context: "Context", *, id: "TaskId", agent: "Label | None" = None, note: "Text" = "") -> "dict[str, Any]":
     """Say that a task is done: whoever has it, or anybody when nobody has."""
     at = context.now()
     return _change(context, lambda tx: tasks.done(tx, id, at, agent, note))
 
 
 @operation()
-def show(context: "Context", *, id: "Label") -> "dict[str, Any]":
+def show(context: "Context", *, id: "TaskId") -> "dict[str, Any]":
     """Show a task with its text, what it waits for, and who had it."""
 
     def work(tx: "Transaction") -> "dict[str, Any]":
@@ -138,25 +138,25 @@ def show(context: "Context", *, id: "Label") -> "dict[str, Any]":
 
 @operation()
 def list(
-    context: "Context", *, status: "TaskStatus | None" = None, agent: "Label | None" = None, limit: "Count" = 100
+    context: "Context", *, state: "TaskState | None" = None, agent: "Label | None" = None, limit: "Count" = 100
 ) -> "dict[str, Any]":
-    """Show tasks: the newest first, or those of a status, in the order in which it matters."""
+    """Show tasks: the newest first, or those in a state, in the order in which it matters."""
     _tidy(context)
     return transact(
-        context.store, lambda tx: {"tasks": [_shown(tx, task) for task in boards.all_of(tx, status, agent, limit)]}
+        context.store, lambda tx: {"tasks": [_shown(tx, task) for task in boards.all_of(tx, state, agent, limit)]}
     )
 
 
 @operation()
 def board(context: "Context", *, limit: "Count" = 10) -> "dict[str, Any]":
-    """Show the board: of each status the tasks that come first, of those done the latest."""
+    """Show the board: of each state the tasks that come first, of those done the latest."""
     _tidy(context)
 
     def work(tx: "Transaction") -> "dict[str, Any]":
-        found = {status: boards.all_of(tx, status, None, limit + 1) for status in _COLUMNS}
+        found = {state: boards.all_of(tx, state, None, limit + 1) for state in _COLUMNS}
         return {
-            **{status: [_shown(tx, task) for task in some[:limit]] for status, some in found.items()},
-            "more": [status for status, some in found.items() if len(some) > limit],
+            **{state: [_shown(tx, task) for task in some[:limit]] for state, some in found.items()},
+            "more": [state for state, some in found.items() if len(some) > limit],
         }
 
     return transact(context.store, work)
@@ -182,7 +182,7 @@ def _shown(tx: "Transaction", task: "Task") -> "dict[str, Any]":
     return {
         "id": task.id,
         "title": task.title,
-        "status": boards.status(tx, task),
+        "state": boards.state(tx, task),
         "priority": task.priority,
         "assignee": task.assignee or None,
         "agent": task.holder or task.done_by or None,

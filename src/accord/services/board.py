@@ -1,4 +1,4 @@
-"""Tasks as they are kept: each lies where its status puts it, so that nobody has to look through all of them.
+"""Tasks as they are kept: each lies where its state puts it, so that nobody has to look through all of them.
 
 task                    each task, by its number
 task-id/...             the number of what people call so
@@ -45,13 +45,13 @@ class Task:
     id: str
     title: str
     priority: str
-    state: str  # OPEN, "blocked" or "done"
+    standing: str  # OPEN, "blocked" or "done"
     reason: str  # why it is blocked
     assignee: str  # "": anybody
     after: "list[list[Any]]"  # number and id of each task that must be done before
     is_needed: bool  # whether others had to wait for it
     token: int  # of the last claim
-    claim: "dict[str, Any] | None"  # agent, session, since, ttl_s, until, due (its place), is_started
+    claim: "dict[str, Any] | None"  # agent, session, since, ttl_s, due (when it ends), is_started
     assignments: "dict[str, dict[str, Any]]"  # of each agent that ever had it
     note: str
     created_at: str
@@ -62,7 +62,7 @@ class Task:
     def __init__(self, number: int, record: "dict[str, Any]", now: "Instant") -> None:
         self.number = number
         self.__dict__.update(record)
-        self.left_s = leases.left_s(self.claim["until"], now) if self.claim else 0.0
+        self.left_s = leases.due_left_s(self.claim["due"], now) if self.claim else 0.0
         if self.claim and not self.left_s:
             self.end_claim("expired")
 
@@ -72,7 +72,7 @@ class Task:
 
     @property
     def is_done(self) -> bool:
-        return self.state == "done"
+        return self.standing == "done"
 
     def end_claim(self, why: str) -> None:
         """Nobody has it any more; what became of the assignment."""
@@ -145,18 +145,18 @@ def unfinished(tx: "Transaction", task: Task) -> "Iterator[str]":
             yield id
 
 
-def status(tx: "Transaction", task: Task) -> str:
-    if task.state != OPEN:
-        return task.state
+def state(tx: "Transaction", task: Task) -> str:
+    if task.standing != OPEN:
+        return task.standing
     if task.claim:
         return "started" if task.claim["is_started"] else "claimed"
     return "waiting" if any(unfinished(tx, task)) else "ready"
 
 
-def all_of(tx: "Transaction", status: "str | None", agent: "str | None", limit: int) -> "list[Task]":
-    """Those of a status, in the order in which it matters, or all, the newest first; those of an agent, or all."""
+def all_of(tx: "Transaction", state: "str | None", agent: "str | None", limit: int) -> "list[Task]":
+    """Those in a state, in the order in which it matters, or all, the newest first; those of an agent, or all."""
     found: list[Task] = []
-    for task in _each(tx, status):
+    for task in _each(tx, state):
         if agent is None or agent in (task.holder, task.assignee, task.done_by):
             found.append(task)
             if len(found) == limit:
@@ -189,24 +189,24 @@ def _place(tx: "Transaction", task: Task) -> "list[str] | None":
     if task.claim:
         return [DUE, task.claim["due"]]
     order = f"{PRIORITIES.index(task.priority)}-{key(task.number)}"
-    if task.state == "blocked":
+    if task.standing == "blocked":
         return [BLOCKED, order]
     if any(unfinished(tx, task)):
         return [WAITING, order]
     return [ready_for(task.assignee) if task.assignee else READY, order]
 
 
-def _each(tx: "Transaction", status: "str | None") -> "Iterator[Task]":
+def _each(tx: "Transaction", state: "str | None") -> "Iterator[Task]":
     now = tx.now()
-    if status is None:
+    if state is None:
         yield from (_decoded(item, now) for item in _items(tx, TASKS, reverse=True))
-    elif status == "done":
+    elif state == "done":
         yield from (load(tx, int(item.value), check=False) for item in _items(tx, DONE, reverse=True))
-    elif status in ("claimed", "started"):
+    elif state in ("claimed", "started"):
         tasks = (load(tx, number_of(item.id), check=False) for item in _items(tx, DUE))
-        yield from (task for task in tasks if task.claim and task.claim["is_started"] == (status == "started"))
+        yield from (task for task in tasks if task.claim and task.claim["is_started"] == (state == "started"))
     else:
-        for item in _in_order(tx, {"ready": READY, "waiting": WAITING, "blocked": BLOCKED}[status]):
+        for item in _in_order(tx, {"ready": READY, "waiting": WAITING, "blocked": BLOCKED}[state]):
             yield load(tx, number_of(item.id), check=False)
 
 

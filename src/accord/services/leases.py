@@ -38,7 +38,7 @@ def what_of(id: str) -> str:
 def over(tx: "Transaction", collection: str, limit: int) -> "list[Item]":
     """The first items that are over, and whatever is left of other eras."""
     now = tx.now()
-    found = [item for item in tx.list(collection, limit=limit) if _left_s(item.id, now) <= 0]
+    found = [item for item in tx.list(collection, limit=limit) if due_left_s(item.id, now) <= 0]
     if len(found) < limit:
         ids = {item.id for item in found}
         last = tx.list(collection, limit=limit - len(found), reverse=True)
@@ -49,10 +49,11 @@ def over(tx: "Transaction", collection: str, limit: int) -> "list[Item]":
 def next_s(tx: "Transaction", collection: str) -> float:
     """How long until the first item is over; an hour where there is none."""
     first = tx.list(collection, limit=1, check=False)
-    return _left_s(first[0].id, tx.now()) if first else 3600.0
+    return due_left_s(first[0].id, tx.now()) if first else 3600.0
 
 
-def _left_s(id: str, now: Instant) -> float:
+def due_left_s(id: str, now: Instant) -> float:
+    """How long what has this id lasts; 0 when it is over."""
     era, milliseconds = id.split("-", 2)[:2]
     return max(0.0, int(milliseconds) / 1000 - now.seconds) if era == _era(now) else 0.0
 

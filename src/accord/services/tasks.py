@@ -139,7 +139,7 @@ def block(tx: "Transaction", id: str, reason: str, agent: "str | None" = None) -
     if agent is not None and task.claim and task.holder != agent:
         raise errors.NotClaimed(id=id, agent=agent, reason=f"{task.holder} does")
     task.end_claim("blocked")
-    task.state, task.reason = "blocked", _note(reason)
+    task.standing, task.reason = "blocked", _note(reason)
     board.settle(tx, task)
     return task
 
@@ -147,8 +147,8 @@ def block(tx: "Transaction", id: str, reason: str, agent: "str | None" = None) -
 def unblock(tx: "Transaction", id: str) -> Task:
     task = board.find(tx, id)
     _check_open(task)
-    if task.state == "blocked":
-        task.state, task.reason = board.OPEN, ""
+    if task.standing == "blocked":
+        task.standing, task.reason = board.OPEN, ""
         board.settle(tx, task)
     return task
 
@@ -163,7 +163,7 @@ def done(tx: "Transaction", id: str, at: str, agent: "str | None" = None, note: 
         reason = f"{task.done_by or 'somebody'} did it" if task.is_done else f"{task.holder} does"
         raise errors.NotClaimed(id=id, agent=agent or "whoever says no name", reason=reason)
     task.claim = None
-    task.state, task.reason, task.note = "done", "", _note(note) or task.note
+    task.standing, task.reason, task.note = "done", "", _note(note) or task.note
     task.done_at, task.done_by = at, who
     if agent:
         mine = task.assignments.get(agent) or _enter(task, Agent(agent, at))
@@ -182,7 +182,7 @@ def text_of(tx: "Transaction", task: Task) -> str:
 
 def _new(id: str, title: str, priority: str, at: str) -> "dict[str, Any]":
     return {
-        "id": id, "title": title, "priority": priority, "state": board.OPEN, "reason": "", "assignee": "",
+        "id": id, "title": title, "priority": priority, "standing": board.OPEN, "reason": "", "assignee": "",
         "after": [], "is_needed": False, "token": 0, "claim": None, "assignments": {}, "note": "",
         "created_at": at, "done_at": "", "done_by": "", "place": None,
     }  # fmt: skip
@@ -282,9 +282,7 @@ def _take(tx: "Transaction", task: Task, agent: Agent) -> Task:
 def _renew(tx: "Transaction", task: Task, **changed: object) -> Task:
     """Have the claim last as long as it did at first, or as it shall from now on."""
     claim: Any = {**(task.claim or {}), **changed}
-    now = tx.now()
-    claim["until"] = leases.until(now, claim["ttl_s"])
-    claim["due"] = leases.due_id(now, claim["ttl_s"], board.key(task.number))
+    claim["due"] = leases.due_id(tx.now(), claim["ttl_s"], board.key(task.number))
     task.claim, task.left_s = claim, claim["ttl_s"]
     board.settle(tx, task)
     return task
@@ -298,7 +296,7 @@ def _held(tx: "Transaction", id: str, agent: str) -> Task:
         elif agent in task.assignments and task.assignments[agent]["status"] == "expired":
             reason = "its time was over"
         else:
-            reason = f"it is {board.status(tx, task)}"
+            reason = f"it is {board.state(tx, task)}"
         raise errors.NotClaimed(id=id, agent=agent, reason=reason)
     return task
 
@@ -307,7 +305,7 @@ def _why_not(tx: "Transaction", task: Task, agent: str) -> str:
     """Why the agent cannot take a task that nobody has; "" when it can."""
     if task.is_done:
         return "it is done"
-    if task.state == "blocked":
+    if task.standing == "blocked":
         return f"it is blocked, {task.reason}" if task.reason else "it is blocked"
     if task.assignee not in ("", agent):
         return f"it is assigned to {task.assignee}"

@@ -33,7 +33,7 @@ def add(line: "Line", words: "Words") -> None:
     if "text" in words or "file" in words:
         words["text"] = texts.take(line, words, "text", "file", MAX_TEXT_BYTES)
     result = line.call("task.add", words)
-    line.answer(result, lambda: f"{result['id']} is {result['status']}\n")
+    line.answer(result, lambda: f"{result['id']} is {result['state']}\n")
 
 
 def depend(line: "Line", words: "Words") -> None:
@@ -60,7 +60,7 @@ def take(operation: str) -> "Run":
 
 def release(line: "Line", words: "Words") -> None:
     result = line.call("task.release", _mine(line, words))
-    line.answer(result, lambda: f"{result['id']} is {result['status']}\n")
+    line.answer(result, lambda: f"{result['id']} is {result['state']}\n")
 
 
 def end(operation: str) -> "Run":
@@ -68,14 +68,14 @@ def end(operation: str) -> "Run":
 
     def run(line: "Line", words: "Words") -> None:
         result = line.call(operation, _perhaps_mine(line, words))
-        line.answer(result, lambda: f"{result['id']} is {result['status']}\n")
+        line.answer(result, lambda: f"{result['id']} is {result['state']}\n")
 
     return run
 
 
 def unblock(line: "Line", words: "Words") -> None:
     result = line.call("task.unblock", words)
-    line.answer(result, lambda: f"{result['id']} is {result['status']}\n")
+    line.answer(result, lambda: f"{result['id']} is {result['state']}\n")
 
 
 def show(line: "Line", words: "Words") -> None:
@@ -85,8 +85,8 @@ def show(line: "Line", words: "Words") -> None:
 
 def show_list(line: "Line", words: "Words") -> None:
     result = line.call("task.list", words)
-    rows = [(one["id"], one["status"], one["priority"], _whose(one), one["title"]) for one in result["tasks"]]
-    head = ("task", "status", "priority", "agent", "title")
+    rows = [(one["id"], one["state"], one["priority"], _whose(one), one["title"]) for one in result["tasks"]]
+    head = ("task", "state", "priority", "agent", "title")
     line.answer(result, lambda: table(line, head, rows) if rows else "no tasks\n", styled=True)
 
 
@@ -107,7 +107,7 @@ def _perhaps_mine(line: "Line", words: "Words") -> "Words":
 
 def _whole(line: "Line", task: "Words") -> str:
     about = [
-        ("status", task["status"]),
+        ("state", task["state"]),
         ("priority", task["priority"]),
         ("agent", _whose(task)),
         ("until", task["expires_at"]),
@@ -130,10 +130,10 @@ def _columns(line: "Line", result: "Words") -> str:
     from accord.cli.columns import side_by_side
 
     found = []
-    for head, statuses in _HEADS.items():
-        cards = [text for status in statuses for task in result[status] for text in _card(task)]
+    for head, states in _HEADS.items():
+        cards = [text for state in states for task in result[state] for text in _card(task)]
         if cards:
-            found.append((head, [*cards, *["and more" for status in statuses if status in result["more"]][:1]]))
+            found.append((head, [*cards, *["and more" for state in states if state in result["more"]][:1]]))
     return side_by_side(found, line.io.width() if line.io.is_terminal(1) else 80) if found else "no tasks\n"
 
 
@@ -145,11 +145,11 @@ def _card(task: "Words") -> "list[str]":
 def _below(task: "Words") -> str:
     """What there is to say of it besides its title."""
     if task["expires_at"]:
-        is_started = ", started" if task["status"] == "started" else ""
+        is_started = ", started" if task["state"] == "started" else ""
         return f"{task['agent']}, {_left(task['expires_at'])} left{is_started}"
-    if task["status"] == "waiting":
+    if task["state"] == "waiting":
         return f"after {', '.join(task['after'])}"
-    if task["status"] == "done":
+    if task["state"] == "done":
         return f"by {task['agent']}" if task["agent"] else ""
     return str(task["reason"] or _whose(task))
 
