@@ -232,6 +232,25 @@ def test_200_that_wait_for_one(here: Python) -> None:
     assert listed(here, state="waiting") == []
 
 
+def test_who_looks_for_work_need_not_wait_until_all_of_many_are_ready(
+    memory: Python, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accord.operations.task._COMMITS", 2)
+    for id in ("first", "second", "third"):
+        add(memory, id=id)
+    for n in range(45):
+        add(memory, id=f"n{n}", after=["first"], priority="high" if n == 44 else None)
+    memory.do("task.done", id="first")
+    assert (
+        take(memory, "ann") == "second"
+    )  # some 20 of them are ready by now, and the one that should come first is not
+    assert [take(memory, "ann") for _ in range(3)] == ["third", "n44", "n0"]
+    memory.do("task.add", title="x", id="more", after=["n0"])
+    memory.do("task.block", id="more", reason="x")
+    assert len([take(memory, "ann") for _ in range(43)]) == 43
+    refusal("EMPTY", memory.do, "task.next", agent="ann")
+
+
 def test_one_that_waits_for_200(memory: Python) -> None:
     add(memory, id="last")
     ids = [add(memory, id=f"n{n}") for n in range(200)]

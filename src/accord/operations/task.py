@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from accord.store.transaction import Transaction
 
 _TTL_S = 1800
+_COMMITS = 50  # after which whoever looks for work is content with what is ready by then
 _COLUMNS = ("ready", "waiting", "started", "claimed", "blocked", "done")
 
 
@@ -71,8 +72,11 @@ def next(
         return None if task is None else _shown(tx, task)
 
     def look() -> "dict[str, Any] | None":
-        _tidy(context)
-        return context.change(work)
+        is_tidy, found = False, None
+        while found is None and not is_tidy:
+            is_tidy = _tidy(context, _COMMITS)
+            found = context.change(work)
+        return found
 
     found = waiting.until(context, [boards.TASKS], wait, look, lambda: _pause_s(context))
     if found is None:
@@ -166,10 +170,14 @@ def _change(context: "Context", work: "Callable[[Transaction], Task]") -> "dict[
     return context.change(lambda tx: _shown(tx, work(tx)))
 
 
-def _tidy(context: "Context") -> None:
-    """Have everything lie where it belongs by now."""
+def _tidy(context: "Context", most: int = 0) -> bool:
+    """Have everything lie where it belongs by now, in any number of commits or at most so many; whether it does."""
+    commits = 0
     while transact(context.store, boards.tidy):
-        pass
+        commits += 1
+        if commits == most:
+            return False
+    return True
 
 
 def _pause_s(context: "Context") -> float:
