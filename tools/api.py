@@ -25,6 +25,7 @@ TYPES = {
     "Globs": "str | list[str]",
     "Priority": "str",
     "Title": "str",
+    "Reason": "str",
     "TaskId": "str",
     "TaskIds": "str | list[str]",
     "TaskState": "str",

@@ -240,7 +240,6 @@ TABLE: dict[str, list[Row]] = {
             task claim b --agent ann
             task claim a
             task claim a --agent ann
-            task claim a --agent ben
             task next --agent ann
             task next --agent ben
             task next --agent cat --wait 0.1

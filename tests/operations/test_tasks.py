@@ -8,6 +8,7 @@ import pytest
 
 import accord
 from accord import platform
+from accord.services.tasks import MOST_ASSIGNMENTS
 from tests.operations.people import refusal
 from tests.operations.ways import Python, Way, exit_of
 
@@ -314,6 +315,16 @@ def test_the_largest_text(way: Way) -> None:
     largest = "é" * 50_000
     add(way, text=largest)
     assert way.do("task.show", id="t1")["text"] == largest
+
+
+def test_a_task_remembers_only_so_many_who_had_it(memory: Python) -> None:
+    add(memory)
+    with accord.open(engine=memory.engine) as home:
+        for n in range(MOST_ASSIGNMENTS + 5):
+            home.task.claim(id="t1", agent=f"p{n}")
+            home.task.release(id="t1", agent=f"p{n}")
+        had = [one["agent"] for one in home.task.show(id="t1")["assignments"]]
+    assert had == [f"p{n}" for n in range(5, MOST_ASSIGNMENTS + 5)]
 
 
 def test_labels_of_any_length(here: Python) -> None:

@@ -19,7 +19,7 @@ SHORT = {"-v": "--verbose", "-h": "--help", "-f": "--follow"}
 
 # Kinds that may be given several times.
 LISTS = ("Recipients", "Identities", "MessageIds", "Labels", "TaskIds", "Globs", "Words")
-TEXTS = ("Text", "Title")  # kinds of several words
+TEXTS = ("Text", "Title", "Reason")  # kinds of several words
 DASH = "Dash"  # the word `-`, for standard input
 FLAG = "Flag"
 

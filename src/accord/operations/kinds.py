@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Globs = list[str]
     Priority = str
     Title = str
+    Reason = str
     TaskId = str
     TaskIds = list[str]
     TaskState = str
@@ -229,6 +230,7 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "Globs": _globs,
     "Priority": _priority,
     "Title": _title,
+    "Reason": _text,
     "TaskId": _label,
     "TaskIds": _labels,
     "TaskState": _task_state,

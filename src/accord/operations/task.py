@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Count, Label, Priority, Seconds, TaskId, TaskIds, TaskState, Text, Title
+    from accord.operations.kinds import Count, Label, Priority, Reason, Seconds, TaskId, TaskIds, TaskState, Text, Title
     from accord.services.board import Task
     from accord.store.transaction import Transaction
 
@@ -100,7 +100,7 @@ def progress(
 
 
 @operation(changes=True)
-def block(context: "Context", *, id: "TaskId", reason: "Text", agent: "Label | None" = None) -> "dict[str, Any]":
+def block(context: "Context", *, id: "TaskId", reason: "Reason", agent: "Label | None" = None) -> "dict[str, Any]":
     """Let nobody take a task until it is unblocked; whoever has it has it no longer."""
     return _change(context, lambda tx: tasks.block(tx, id, reason, agent))
 
