@@ -28,6 +28,7 @@ from bench import (
     race,
     single,
     stages,
+    tasks,
     watching,
 )
 from bench.row import COUNT, Row
@@ -73,6 +74,7 @@ BENCHMARKS = [
     Benchmark("Where the microseconds go", stages, 50),
     Benchmark("Other ways to send", other_ways, 3),
     Benchmark("Large collections", paging, 7),
+    Benchmark("The task board", tasks, 5),
     Benchmark("Opening a store", opening, 11),
     Benchmark("The floor, after", floor, 20),
 ]

@@ -22,6 +22,7 @@ class Sizes:
     waiting: int  # messages in an inbox
     searched: int  # messages that are searched
     listeners: int  # that only listen
+    tasks: int  # on a large board
 
 
 FULL = Sizes(
@@ -42,6 +43,7 @@ FULL = Sizes(
     waiting=1_000_000,
     searched=100_000,
     listeners=1_000,
+    tasks=100_000,
 )
 
 TINY = Sizes(
@@ -62,4 +64,5 @@ TINY = Sizes(
     waiting=50,
     searched=50,
     listeners=5,
+    tasks=100,
 )

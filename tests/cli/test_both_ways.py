@@ -315,6 +315,49 @@ TABLE: dict[str, list[Row]] = {
         Row("queue push jobs x", env={"ACCORD_QUEUE_LIMIT": "1"}),
         Row("queue pop jobs", env=ANN),
     ],
+    "tasks": [
+        *rows("""
+            task
+            task list
+            task board
+            task add Write the parser --id a
+            task add
+            task add 'not printable: \x1b[31m'
+            task add --id b --after a --priority high Test it --text 'in short'
+            task add --id c --after zz Deploy it
+            task add --id c --file file Deploy it
+            task add --id d --file latin1 Deploy it
+            task add --id e --assignee ben Look at it
+            task depend a b
+            task depend c b
+            task assign c ann --session s1
+            task claim b --agent ann
+            task claim a
+            task claim a --agent ann
+            task next --agent ann
+            task next --agent ben
+            task next --agent cat --wait 0.1
+            task start a --agent ann
+            task progress a half of it --agent ann
+            task release e --agent ben
+            task block e no power
+            task unblock e
+            task show a
+            task show zz
+            task list --state ready
+            task list --state nothing
+            task board
+            task done a
+            task done a --agent ann all of it
+            task list --agent ann
+            task board --limit 1
+        """),
+        Row("task next", env=ANN),
+        Row("task done b", env=ANN),
+        Row("task add --id f --file - Read it", stdin="Grüße".encode()),
+        Row("task add --id g --file - Read it", stdin=b"x" * 200_000),
+        Row("task show f"),
+    ],
     "channels": [
         *rows("""
             channel list

@@ -6,6 +6,7 @@ import pty
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,13 +114,16 @@ class User:
             **more,
         )
 
-    def at_terminal(self, *words: str, env: Mapping[str, str | None] | None = None) -> tuple[int, bytes]:
+    def at_terminal(
+        self, *words: str, env: Mapping[str, str | None] | None = None, width: int = 0
+    ) -> tuple[int, bytes]:
         """Run a command at a terminal of its own; its exit code, and every byte that reached the terminal."""
         environment = {"TERM": "xterm", **self._env(env)}
         pid, fd = pty.fork()
         if pid == 0:
             try:
                 os.chdir(self.work)
+                termios.tcsetwinsize(0, (24, width))
                 os.execve(ACCORD, [ACCORD, *words], environment)
             finally:
                 os._exit(99)

@@ -22,6 +22,11 @@ from tests.hubs import Hub
 ACCORD = str(Path(sys.executable).with_name("accord"))
 
 _LONGEST_ARGUMENT = 100_000  # a kernel takes 128 KiB
+_LONG = {
+    "message": "-",
+    "payload": "-",
+    "text": "--file=-",
+}  # what may be longer, and how it is then given on standard input
 _TIMEOUT_S = 60.0
 
 # The verb of each operation, and which parameters come as words without an option.
@@ -67,6 +72,20 @@ _VERBS = {
     "queue.peek": ("queue peek", "queue"),
     "queue.dead": ("queue dead", "queue"),
     "queue.list": ("queue list", ""),
+    "task.add": ("task add", "title"),
+    "task.depend": ("task depend", "id"),
+    "task.assign": ("task assign", "id"),
+    "task.claim": ("task claim", "id"),
+    "task.next": ("task next", ""),
+    "task.start": ("task start", "id"),
+    "task.progress": ("task progress", "id"),
+    "task.block": ("task block", "id"),
+    "task.unblock": ("task unblock", "id"),
+    "task.release": ("task release", "id"),
+    "task.done": ("task done", "id"),
+    "task.show": ("task show", "id"),
+    "task.list": ("task list", ""),
+    "task.board": ("task board", ""),
     "halt.set": ("halt", "reason"),
     "halt.lift": ("unhalt", ""),
     "halt.engage": ("engage", "identities"),
@@ -279,7 +298,8 @@ def command(operation: str, params: Mapping[str, Any]) -> tuple[list[str], bytes
             value = json.dumps(value)
         values = value if isinstance(value, list) else [value]
         option = "--" + _OPTIONS.get((operation, name), name).replace("_", "-")
-        if name in ("message", "text", "payload") and (len(value) > _LONGEST_ARGUMENT or "\0" in value):
+        if name in _LONG and (len(value) > _LONGEST_ARGUMENT or "\0" in value):
+            words.append(_LONG[name])
             stdin = value.encode()
         elif name == plain:
             last += values
@@ -287,7 +307,6 @@ def command(operation: str, params: Mapping[str, Any]) -> tuple[list[str], bytes
             words.append(option)
         elif value is not None and value is not False:
             words += [f"{option}={one}" for one in values]
-    last += ["-"] if stdin else []
     return [*words, "--", *last] if last else words, stdin
 
 

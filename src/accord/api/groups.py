@@ -298,6 +298,79 @@ class Queue:
         return self._call("queue.list", {})
 
 
+class Task:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def add(
+        self,
+        *,
+        title: str,
+        id: str | None = None,
+        text: str = "",
+        priority: str = "normal",
+        after: str | list[str] | None = None,
+        assignee: str | None = None,
+    ) -> dict[str, Any]:
+        """Add a task to the board."""
+        return self._call(
+            "task.add",
+            {"title": title, "id": id, "text": text, "priority": priority, "after": after, "assignee": assignee},
+        )
+
+    def depend(self, *, id: str, after: str | list[str]) -> dict[str, Any]:
+        """Have a task wait for others."""
+        return self._call("task.depend", {"id": id, "after": after})
+
+    def assign(self, *, id: str, agent: str, session: str | None = None) -> dict[str, Any]:
+        """Say which agent is to do a task; no other can take it then."""
+        return self._call("task.assign", {"id": id, "agent": agent, "session": session})
+
+    def claim(self, *, id: str, agent: str, ttl: float = 1800, session: str | None = None) -> dict[str, Any]:
+        """Take a task, for a time after which it is free again; or keep it for longer."""
+        return self._call("task.claim", {"id": id, "agent": agent, "ttl": ttl, "session": session})
+
+    def next(self, *, agent: str, ttl: float = 1800, wait: float = 0, session: str | None = None) -> dict[str, Any]:
+        """Take the best task that is ready: one assigned to the agent, then the most urgent, then the oldest."""
+        return self._call("task.next", {"agent": agent, "ttl": ttl, "wait": wait, "session": session})
+
+    def start(self, *, id: str, agent: str) -> dict[str, Any]:
+        """Say that work on a claimed task has begun; the claim lasts as long again."""
+        return self._call("task.start", {"id": id, "agent": agent})
+
+    def progress(self, *, id: str, agent: str, note: str, ttl: float | None = None) -> dict[str, Any]:
+        """Say how it goes with a claimed task; the claim lasts as long again."""
+        return self._call("task.progress", {"id": id, "agent": agent, "note": note, "ttl": ttl})
+
+    def block(self, *, id: str, reason: str, agent: str | None = None) -> dict[str, Any]:
+        """Let nobody take a task until it is unblocked; whoever has it has it no longer."""
+        return self._call("task.block", {"id": id, "reason": reason, "agent": agent})
+
+    def unblock(self, *, id: str) -> dict[str, Any]:
+        """Let a blocked task be taken again."""
+        return self._call("task.unblock", {"id": id})
+
+    def release(self, *, id: str, agent: str) -> dict[str, Any]:
+        """Give a claimed task back, for anybody to take."""
+        return self._call("task.release", {"id": id, "agent": agent})
+
+    def done(self, *, id: str, agent: str | None = None, note: str = "") -> dict[str, Any]:
+        """Say that a task is done: whoever has it, or anybody when nobody has."""
+        return self._call("task.done", {"id": id, "agent": agent, "note": note})
+
+    def show(self, *, id: str) -> dict[str, Any]:
+        """Show a task with its text, what it waits for, and who had it."""
+        return self._call("task.show", {"id": id})
+
+    def list(self, *, state: str | None = None, agent: str | None = None, limit: int = 100) -> dict[str, Any]:
+        """Show tasks: the newest first, or those in a state, in the order in which it matters."""
+        return self._call("task.list", {"state": state, "agent": agent, "limit": limit})
+
+    def board(self, *, limit: int = 10) -> dict[str, Any]:
+        """Show the board: of each state the tasks that come first, of those done the latest."""
+        return self._call("task.board", {"limit": limit})
+
+
 class Halt:
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -392,6 +465,7 @@ class Groups:
         self.tx = Tx(call)
         self.audit = Audit(call)
         self.queue = Queue(call)
+        self.task = Task(call)
         self.halt = Halt(call)
         self.config = Config(call)
         self.home = Home(call)
@@ -689,6 +763,81 @@ class AsyncQueue:
         return await self._call("queue.list", {})
 
 
+class AsyncTask:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def add(
+        self,
+        *,
+        title: str,
+        id: str | None = None,
+        text: str = "",
+        priority: str = "normal",
+        after: str | list[str] | None = None,
+        assignee: str | None = None,
+    ) -> dict[str, Any]:
+        """Add a task to the board."""
+        return await self._call(
+            "task.add",
+            {"title": title, "id": id, "text": text, "priority": priority, "after": after, "assignee": assignee},
+        )
+
+    async def depend(self, *, id: str, after: str | list[str]) -> dict[str, Any]:
+        """Have a task wait for others."""
+        return await self._call("task.depend", {"id": id, "after": after})
+
+    async def assign(self, *, id: str, agent: str, session: str | None = None) -> dict[str, Any]:
+        """Say which agent is to do a task; no other can take it then."""
+        return await self._call("task.assign", {"id": id, "agent": agent, "session": session})
+
+    async def claim(self, *, id: str, agent: str, ttl: float = 1800, session: str | None = None) -> dict[str, Any]:
+        """Take a task, for a time after which it is free again; or keep it for longer."""
+        return await self._call("task.claim", {"id": id, "agent": agent, "ttl": ttl, "session": session})
+
+    async def next(
+        self, *, agent: str, ttl: float = 1800, wait: float = 0, session: str | None = None
+    ) -> dict[str, Any]:
+        """Take the best task that is ready: one assigned to the agent, then the most urgent, then the oldest."""
+        return await self._call("task.next", {"agent": agent, "ttl": ttl, "wait": wait, "session": session})
+
+    async def start(self, *, id: str, agent: str) -> dict[str, Any]:
+        """Say that work on a claimed task has begun; the claim lasts as long again."""
+        return await self._call("task.start", {"id": id, "agent": agent})
+
+    async def progress(self, *, id: str, agent: str, note: str, ttl: float | None = None) -> dict[str, Any]:
+        """Say how it goes with a claimed task; the claim lasts as long again."""
+        return await self._call("task.progress", {"id": id, "agent": agent, "note": note, "ttl": ttl})
+
+    async def block(self, *, id: str, reason: str, agent: str | None = None) -> dict[str, Any]:
+        """Let nobody take a task until it is unblocked; whoever has it has it no longer."""
+        return await self._call("task.block", {"id": id, "reason": reason, "agent": agent})
+
+    async def unblock(self, *, id: str) -> dict[str, Any]:
+        """Let a blocked task be taken again."""
+        return await self._call("task.unblock", {"id": id})
+
+    async def release(self, *, id: str, agent: str) -> dict[str, Any]:
+        """Give a claimed task back, for anybody to take."""
+        return await self._call("task.release", {"id": id, "agent": agent})
+
+    async def done(self, *, id: str, agent: str | None = None, note: str = "") -> dict[str, Any]:
+        """Say that a task is done: whoever has it, or anybody when nobody has."""
+        return await self._call("task.done", {"id": id, "agent": agent, "note": note})
+
+    async def show(self, *, id: str) -> dict[str, Any]:
+        """Show a task with its text, what it waits for, and who had it."""
+        return await self._call("task.show", {"id": id})
+
+    async def list(self, *, state: str | None = None, agent: str | None = None, limit: int = 100) -> dict[str, Any]:
+        """Show tasks: the newest first, or those in a state, in the order in which it matters."""
+        return await self._call("task.list", {"state": state, "agent": agent, "limit": limit})
+
+    async def board(self, *, limit: int = 10) -> dict[str, Any]:
+        """Show the board: of each state the tasks that come first, of those done the latest."""
+        return await self._call("task.board", {"limit": limit})
+
+
 class AsyncHalt:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
@@ -783,6 +932,7 @@ class AsyncGroups:
         self.tx = AsyncTx(call)
         self.audit = AsyncAudit(call)
         self.queue = AsyncQueue(call)
+        self.task = AsyncTask(call)
         self.halt = AsyncHalt(call)
         self.config = AsyncConfig(call)
         self.home = AsyncHome(call)

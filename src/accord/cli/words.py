@@ -18,7 +18,8 @@ GLOBALS = {
 SHORT = {"-v": "--verbose", "-h": "--help", "-f": "--follow"}
 
 # Kinds that may be given several times.
-LISTS = ("Recipients", "Identities", "MessageIds", "Labels", "Globs", "Paths", "Words")
+LISTS = ("Recipients", "Identities", "MessageIds", "Labels", "TaskIds", "Globs", "Paths", "Words")
+TEXTS = ("Text", "Body", "Title", "Reason")  # kinds of several words
 DASH = "Dash"  # the word `-`, for standard input
 REST = "Rest"  # all words after `--`, as they are
 FLAG = "Flag"
@@ -177,7 +178,7 @@ class Words:
     ) -> list[str]:
         """Words without an option, in the order of the parameters that take them; those that are left."""
         for param in positional:
-            if kinds[param] in ("Text", "Body") and param == positional[-1] and param not in found and plain:
+            if kinds[param] in TEXTS and param == positional[-1] and param not in found and plain:
                 found[param] = " ".join(plain)  # a text needs no quotes where nothing else can follow
                 plain = []
             if plain and kinds[param] in LISTS:

@@ -560,7 +560,7 @@ class NotClaimed(AccordError):
 
 class NotReady(AccordError):
     code, rpc, exit, http = "NOT_READY", -32083, 75, 409
-    text = "{id} cannot be taken: {reason}. Take another with: accord task next"
+    text = "{id} cannot be taken or changed: {reason}. Take another with: accord task next"
 
 
 class DependencyCycle(AccordError):

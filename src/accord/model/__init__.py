@@ -14,11 +14,14 @@ MESSAGE_TYPES = ("request", "progress", "query", "pushback", "complete", "releas
 
 PRIORITIES = ("high", "normal", "low")
 
+TASK_STATES = ("ready", "waiting", "claimed", "started", "blocked", "done")
+
 MAX_MESSAGE_BYTES = 1_048_576  # of a body; what fits into a commit with all that goes with it
 
 _LONGEST = 64  # of an identity or an id
 _LONGEST_LABEL = 128
 LONGEST_NAME = 200  # of a document, a lock or a queue
+LONGEST_TITLE = 200  # of a task
 
 # Bytes for ids, fetched many at once: each call of the system costs as much as the rest of an id. A child that was
 # forked must not give out what its parent will.

@@ -33,11 +33,15 @@ NAMES = {
     "tx": ("run",),
     "audit": ("list", "verify"),
     "queue": ("push", "pop", "done", "fail", "retry", "drop", "peek", "dead", "list"),
+    "task": (
+        "add", "depend", "assign", "claim", "next", "start", "progress", "block", "unblock", "release", "done",
+        "show", "list", "board",
+    ),
     "halt": ("set", "lift", "engage", "status"),
     "config": ("show", "trust"),
     "home": ("init", "doctor"),
     "hub": ("start", "stop", "restart", "status", "keys_make", "keys_list", "keys_revoke"),
-}
+}  # fmt: skip
 
 _found: "dict[str, Callable[..., dict[str, Any]]]" = {}  # those that were asked for
 

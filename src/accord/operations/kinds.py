@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     Globs = list[str]
     Paths = list[str]
     Priority = str
+    Title = str
+    Reason = str
+    TaskId = str
+    TaskIds = list[str]
+    TaskState = str
     Revision = int
     Grant = int
     Fence = tuple[str, int]
@@ -193,6 +198,20 @@ def _priority(value: object) -> str:
     return text
 
 
+def _title(value: object) -> str:
+    text = _text(value)
+    if not 0 < len(text) <= model.LONGEST_TITLE or not text.isprintable() or text.isspace():
+        raise ValueError(f"is not 1 to {model.LONGEST_TITLE} printable characters")
+    return text
+
+
+def _task_state(value: object) -> str:
+    text = _text(value).lower()
+    if text not in model.TASK_STATES:
+        raise ValueError(f"is not one of {', '.join(model.TASK_STATES)}")
+    return text
+
+
 def _revision(value: object) -> int:
     return 0 if value in (0, "0") and not isinstance(value, bool) else _count(value)
 
@@ -235,6 +254,11 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "Globs": _globs,
     "Paths": _paths,
     "Priority": _priority,
+    "Title": _title,
+    "Reason": _text,
+    "TaskId": _label,
+    "TaskIds": _labels,
+    "TaskState": _task_state,
     "Revision": _revision,
     "Grant": _grant,
     "Fence": _fence,

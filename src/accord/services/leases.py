@@ -37,7 +37,7 @@ def what_of(id: str) -> str:
 
 
 def is_over(id: str, now: Instant) -> bool:
-    return _left_s(id, now) <= 0
+    return due_left_s(id, now) <= 0
 
 
 def over(tx: "Transaction", collection: str, limit: int, check: bool = True) -> "list[Item]":
@@ -55,10 +55,11 @@ def over(tx: "Transaction", collection: str, limit: int, check: bool = True) -> 
 def next_s(tx: "Transaction", collection: str) -> float:
     """How long until the first item is over; an hour where there is none."""
     first = tx.list(collection, limit=1, check=False)
-    return _left_s(first[0].id, tx.now()) if first else 3600.0
+    return due_left_s(first[0].id, tx.now()) if first else 3600.0
 
 
-def _left_s(id: str, now: Instant) -> float:
+def due_left_s(id: str, now: Instant) -> float:
+    """How long what has this id lasts; 0 when it is over."""
     era, milliseconds = id.split("-", 2)[:2]
     return max(0.0, int(milliseconds) / 1000 - now.seconds) if era == _era(now) else 0.0
 
