@@ -31,6 +31,41 @@ def test_all_or_nothing(way: Way) -> None:
     assert way.do("topic.last", channel="builds")["sequence"] == 1
 
 
+def test_documents_queues_and_tasks_together(way: Way) -> None:
+    push = {"operation": "queue.push", "queue": "builds", "payload": "main"}
+    steps = [
+        write("plan", "1"),
+        push,
+        push,
+        {"operation": "task.add", "title": "build it", "id": "build"},
+        {"operation": "task.add", "title": "ship it"},
+    ]
+    found = way.do("tx.run", steps=steps)["results"]
+    assert [one["sequence"] for one in found[1:3]] == [1, 2]
+    assert [one["id"] for one in found[3:]] == ["build", "t2"]
+    claim = {"operation": "task.claim", "id": "build", "agent": "ann"}
+    receipt = way.do("queue.pop", queue="builds")["receipt"]
+    done = {"operation": "queue.done", "queue": "builds", "receipt": receipt}
+    wrong = {"operation": "task.done", "id": "nothing"}
+    refusal("TASK_NOT_FOUND", way.do, "tx.run", steps=[claim, done, push, write("plan", "2"), wrong])
+    assert way.do("task.show", id="build")["state"] == "ready"
+    assert way.do("doc.read", name="plan")["text"] == "1"
+    way.do("tx.run", steps=[claim, done, write("plan", "2", base=1)])
+    assert way.do("task.show", id="build")["agent"] == "ann"
+    refusal("STALE_RECEIPT", way.do, "tx.run", steps=[write("plan", "3"), done])
+    assert [one["payload"] for one in way.do("queue.peek", queue="builds")["entries"]] == ["main"]
+
+
+def test_a_task_that_a_step_before_has_made(memory: Python) -> None:
+    add = {"operation": "task.add", "title": "build it", "id": "build"}
+    refusal("TASK_EXISTS", memory.do, "tx.run", steps=[add, add])
+    memory.do("tx.run", steps=[add, {"operation": "task.assign", "id": "build", "agent": "ann"}])
+    assert memory.do("task.show", id="build")["assignee"] == "ann"
+    again = {"operation": "task.add", "title": "ship it", "id": "ship", "after": ["build"]}
+    memory.do("tx.run", steps=[{"operation": "task.done", "id": "build"}, again])
+    assert memory.do("task.next", agent="ben")["id"] == "ship"
+
+
 def test_what_is_no_step(way: Way) -> None:
     for step in ({}, {"operation": "mail.send"}, {"operation": "doc.read", "name": "a"}, {"operation": 7}):
         refusal("USAGE", way.do, "tx.run", steps=[step])

@@ -23,7 +23,7 @@ _LONGEST_REASON = 1000  # characters
 _DUE: "Any" = object()  # instead of a result
 
 
-@operation(changes=True, halts=True)
+@operation(changes=True, halts=True, step=True)
 def push(
     context: "Context",
     *,
@@ -80,13 +80,13 @@ def pop(
     return {"queue": queue, **found, "payload": payload}
 
 
-@operation(changes=True)
+@operation(changes=True, step=True)
 def done(context: "Context", *, queue: "Name", receipt: "Label", fence: "Fence | None" = None) -> "dict[str, Any]":
     """Say that what was taken is done; it leaves the queue."""
     return context.change(lambda tx: {"queue": queue, "sequence": queues.done(tx, queue, receipt, fence)})
 
 
-@operation(changes=True)
+@operation(changes=True, step=True)
 def fail(
     context: "Context",
     *,

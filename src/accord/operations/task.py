@@ -25,7 +25,7 @@ _COMMITS = 50  # after which whoever looks for work is content with what is read
 _COLUMNS = ("ready", "waiting", "started", "claimed", "blocked", "done")
 
 
-@operation(changes=True, halts=True)
+@operation(changes=True, halts=True, step=True)
 def add(
     context: "Context",
     *,
@@ -41,19 +41,19 @@ def add(
     return _change(context, lambda tx: tasks.add(tx, title, at, id, text, priority, after or (), assignee))
 
 
-@operation(changes=True)
+@operation(changes=True, step=True)
 def depend(context: "Context", *, id: "TaskId", after: "TaskIds") -> "dict[str, Any]":
     """Have a task wait for others."""
     return _change(context, lambda tx: tasks.depend(tx, id, after))
 
 
-@operation(changes=True)
+@operation(changes=True, step=True)
 def assign(context: "Context", *, id: "TaskId", agent: "Label", session: "Label | None" = None) -> "dict[str, Any]":
     """Say which agent is to do a task; no other can take it then."""
     return _change(context, lambda tx: tasks.assign(tx, id, Agent(agent, context.now(), session=session or "")))
 
 
-@operation(changes=True, halts=True)
+@operation(changes=True, halts=True, step=True)
 def claim(
     context: "Context", *, id: "TaskId", agent: "Label", ttl: "Seconds" = _TTL_S, session: "Label | None" = None
 ) -> "dict[str, Any]":
@@ -85,13 +85,13 @@ def next(
     return found
 
 
-@operation(changes=True, halts=True)
+@operation(changes=True, halts=True, step=True)
 def start(context: "Context", *, id: "TaskId", agent: "Label") -> "dict[str, Any]":
     """Say that work on a claimed task has begun; the claim lasts as long again."""
     return _change(context, lambda tx: tasks.start(tx, id, agent))
 
 
-@operation(changes=True)
+@operation(changes=True, step=True)
 def progress(
     context: "Context", *, id: "TaskId", agent: "Label", note: "Text", ttl: "Seconds | None" = None
 ) -> "dict[str, Any]":
@@ -99,25 +99,25 @@ def progress(
     return _change(context, lambda tx: tasks.progress(tx, id, agent, note, ttl))
 
 
-@operation(changes=True)
+@operation(changes=True, step=True)
 def block(context: "Context", *, id: "TaskId", reason: "Reason", agent: "Label | None" = None) -> "dict[str, Any]":
     """Let nobody take a task until it is unblocked; whoever has it has it no longer."""
     return _change(context, lambda tx: tasks.block(tx, id, reason, agent))
 
 
-@operation(changes=True)
+@operation(changes=True, step=True)
 def unblock(context: "Context", *, id: "TaskId") -> "dict[str, Any]":
     """Let a blocked task be taken again."""
     return _change(context, lambda tx: tasks.unblock(tx, id))
 
 
-@operation(changes=True)
+@operation(changes=True, step=True)
 def release(context: "Context", *, id: "TaskId", agent: "Label") -> "dict[str, Any]":
     """Give a claimed task back, for anybody to take."""
     return _change(context, lambda tx: tasks.release(tx, id, agent))
 
 
-@operation(changes=True)
+@operation(changes=True, step=True)
 def done(context: "Context", *, id: "TaskId", agent: "Label | None" = None, note: "Text" = "") -> "dict[str, Any]":
     """Say that a task is done: whoever has it, or anybody when nobody has."""
     at = context.now()
