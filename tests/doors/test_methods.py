@@ -673,10 +673,21 @@ def test_every_kind_of_event(hub: Hub, operator: Connection) -> None:
         ask(operator, "channel.join", channel="talk", identity="ann")
         ask(operator, "channel.leave", channel="talk", identity="ann")
         ask(operator, "agent.unregister", identity="ann")
-        found = heard(watcher, 6)
+        ask(operator, "doc.write", name="plan", text="secret words")
+        ask(operator, "lock.acquire", name="build", owner="ann")
+        ask(operator, "reserve.add", project="/p", globs=["src"], owner="ann")
+        ask(operator, "queue.push", queue="work", payload="secret words")
+        ask(operator, "task.add", title="secret words")
+        ask(operator, "topic.publish", channel="talk", message="secret words")
+        ask(operator, "tx.run", steps=[{"operation": "doc.write", "name": "plan", "text": "other secret words"}])
+        found = heard(watcher, 13)
     assert [event["event"] for event in found] == [
         "mail.sent", "mail.handed_over", "mail.seen", "channel.changed", "channel.changed", "agent.changed",
+        "doc.changed", "lock.changed", "reserve.changed", "queue.changed", "task.changed", "topic.changed",
+        "tx.changed",
     ]  # fmt: skip
+    assert found[6]["operation"] == "doc.write"
+    assert "doc/plan" in found[6]["items"]
     assert set(events.KINDS) == {event["event"] for event in found}
     assert "secret words" not in json.dumps(found)
     assert (found[0]["from"], found[0]["to"], found[0]["message_id"]) == ("ann", ["ben"], id)

@@ -72,8 +72,14 @@ def test_what_is_no_step(way: Way) -> None:
     refusal("USAGE", way.do, "tx.run", steps=[])
     refusal("USAGE", way.do, "tx.run", steps=[write("a", "1", color="red")])
     refusal("INVALID_NAME", way.do, "tx.run", steps=[write("../a", "1")])
-    refusal("USAGE", way.do, "tx.run", steps=[write("a", "1"), write("a", "2")])
     assert names(way) == []
+
+
+def test_one_document_twice(memory: Python) -> None:
+    found = memory.do("tx.run", steps=[write("a", "1", base=0), write("a", "2", base=1)])["results"]
+    assert [one["revision"] for one in found] == [1, 2]
+    assert memory.do("doc.read", name="a")["text"] == "2"
+    assert memory.do("doc.read", name="a", revision=1)["text"] == "1"
 
 
 def test_a_halt_stops_what_it_stops_alone(memory: Python) -> None:

@@ -79,6 +79,15 @@ class Line:
         except errors.Usage as error:
             raise self.words.wrong(str(error.details["reason"])) from None
 
+    def value(self, words: "Mapping[str, Any]", name: str, kind: str, default: object) -> "Any":
+        """What an option says that belongs to the verb alone."""
+        from accord.operations.kinds import READERS
+
+        try:
+            return READERS[kind](words.get(name, default))
+        except ValueError as error:
+            raise self.words.wrong(f"--{name} {error}") from None
+
     def progress(self, done: int, total: int) -> None:
         """A bar that is drawn over itself, and gone when all is done, where a person looks."""
         if self.io.is_terminal(2):

@@ -84,6 +84,7 @@
     ├── NotClaimed           a change of a task by somebody who does not hold it
     ├── NotReady             a task that waits for others, is blocked, or is done
     ├── DependencyCycle      tasks that would wait for each other
+    ├── NeedsAttention       something is not as it should be, and only a person can tell why
     ├── AuditBroken          the audit's entries are not those that the chain was made of
     ├── KeyNeeded            the store is encrypted
     ├── WrongKey             with another key than the one given
@@ -566,6 +567,11 @@ class NotReady(AccordError):
 class DependencyCycle(AccordError):
     code, rpc, exit, http = "DEPENDENCY_CYCLE", -32084, 65, 409
     text = "These tasks would wait for each other: {cycle}. Nothing was changed. Leave one of them out."
+
+
+class NeedsAttention(AccordError):
+    code, rpc, exit, http = "NEEDS_ATTENTION", -32089, 1, 500
+    text = "{what}. Look at: {see}"
 
 
 class AuditBroken(AccordError):

@@ -6,6 +6,7 @@ from accord import errors
 from accord.services import audit
 from accord.services.audited import AUDIT
 from accord.store.protocols import Store
+from accord.store.transaction import transact
 
 EVERY_S = 1.0
 
@@ -34,8 +35,7 @@ class Witness:
                 return
 
     def _look(self) -> None:
-        with self._store.snapshot() as snapshot:
-            last = snapshot.head(AUDIT).last
+        last = transact(self._store, lambda tx: tx.head(AUDIT).last)
         if last != self._seen:
             audit.extend(self._home, self._store)
             self._seen = last

@@ -274,8 +274,7 @@ def _readable(store: "Store", key: bytes, engine: str) -> "Store":
         from accord.store.wrap.encrypted import encrypted
 
         return encrypted(store, key, engine)
-    with store.snapshot() as snapshot:
-        named = snapshot.get(*KEY_ITEM)
+    named = transact(store, lambda tx: tx.get(*KEY_ITEM, check=False))
     if named is not None:
         raise errors.KeyNeeded(path=engine, key=named.value.decode())
     return store

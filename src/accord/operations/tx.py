@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 def run(context: "Context", *, steps: "Steps") -> "dict[str, Any]":
     """Make several changes in one atomic step: writes of documents, pushes, changes of tasks."""
     ready = [_read(step, number) for number, step in enumerate(steps, 1)]
-    _check_documents(ready)
     if any(operations.find(name).halts for name, _ in ready):  # type: ignore[attr-defined]
         context.halt.check()
 
@@ -36,14 +35,6 @@ def _read(step: "dict[str, Any]", number: int) -> "tuple[str, dict[str, Any]]":
         what = f"{str(name)[:50]!r}" if name else "one without an operation"
         raise errors.Usage(reason=f"Step {number} is {what}, which can be no step", see="the list of operations")
     return name, operations.read(name, function, params)
-
-
-def _check_documents(steps: "list[tuple[str, dict[str, Any]]]") -> None:
-    """A document has one new revision in one commit."""
-    written = [params["name"] for name, params in steps if name.startswith("doc.")]
-    twice = [name for name in written if written.count(name) > 1]
-    if twice:
-        raise errors.Usage(reason=f"Two steps change the document {twice[0]!r}", see="tx.run")
 
 
 def _do(context: "Context", tx: "Transaction", number: int, name: str, given: "dict[str, Any]") -> "Any":

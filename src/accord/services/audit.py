@@ -16,14 +16,15 @@ from accord import errors, jsontext
 from accord.services.audited import AUDIT
 from accord.store.contract import MAX_PAGE, number_id
 from accord.store.local import folder
+from accord.store.transaction import transact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from accord.store.contract import Item
-    from accord.store.protocols import Snapshot, Store
+    from accord.store.protocols import Store
     from accord.store.transaction import Transaction
 
 OFTEN_S = 0.05  # a chain is not made longer more often than that
@@ -70,9 +71,9 @@ def entries(tx: "Transaction", after: "int | None", limit: int) -> "list[dict[st
 def extend(home: str, store: "Store") -> str:
     """Make the chain as long as the audit; where it ends, as NUMBER:HASH."""
     store.sync()  # nothing is witnessed that a power cut could take back
-    with store.snapshot() as snapshot, _Chain(home, snapshot.epoch) as chain:
+    with _Chain(home, _epoch(store)) as chain:
         last = chain.last()
-        for item in _entries(snapshot, chain.length):
+        for item in _entries(store, chain.length):
             if int(item.id) != chain.length + 1:
                 break  # one is missing, which `verify` says
             last = _hash(last, item.value)
@@ -82,26 +83,25 @@ def extend(home: str, store: "Store") -> str:
 
 def verify(home: str, store: "Store", head: str = "") -> "dict[str, Any]":
     """Compare every entry with the chain, and the chain with a line that somebody kept; then go on with it."""
-    with store.snapshot() as snapshot, _Chain(home, snapshot.epoch) as chain:
-        path = chain.path
-        lines = chain.lines()
-        _compare(snapshot, lines, path)
-        known = len(lines)
+    with _Chain(home, _epoch(store)) as chain:
+        path, lines = chain.path, chain.lines()
+    _compare(store, lines, path)
     kept = _kept(head, lines, path)
     end = extend(home, store)
-    return {"entries": int(end.partition(":")[0]), "compared": known, "head": end, "kept": kept}
+    return {"entries": int(end.partition(":")[0]), "compared": len(lines), "head": end, "kept": kept}
 
 
-def _compare(snapshot: "Snapshot", lines: list[bytes], path: str) -> None:
+def _compare(store: "Store", lines: list[bytes], path: str) -> None:
+    given = transact(store, lambda tx: tx.head(AUDIT).last)
     last, number = _FIRST, 0
-    for item in _entries(snapshot, 0):
+    for item in _entries(store, 0):
         number += 1
         if int(item.id) != number:
             raise errors.AuditBroken(reason=f"entry {number} is missing", path=path)
         last = _hash(last, item.value)
         if number <= len(lines) and last != lines[number - 1]:
             raise errors.AuditBroken(reason=f"entry {number} was changed, or the chain was", path=path)
-    if number < max(len(lines), snapshot.head(AUDIT).last):
+    if number < max(len(lines), given):
         raise errors.AuditBroken(reason=f"entry {number + 1} and what follows are missing", path=path)
 
 
@@ -118,11 +118,21 @@ def _kept(head: str, lines: list[bytes], path: str) -> bool:
     return True
 
 
-def _entries(snapshot: "Snapshot", after: int) -> "Iterator[Item]":
+def _entries(store: "Store", after: int) -> "Iterator[Item]":
+    """They only become more, so that each page may be of another moment."""
     place = number_id(after) if after else ""
-    while page := snapshot.list(AUDIT, place, MAX_PAGE):
+    while page := _page(store, place):
         yield from page
         place = page[-1].id
+
+
+def _page(store: "Store", after: str) -> "Sequence[Item]":
+    return transact(store, lambda tx: tx.list(AUDIT, after, MAX_PAGE))
+
+
+def _epoch(store: "Store") -> str:
+    with store.snapshot() as snapshot:
+        return snapshot.epoch
 
 
 def _hash(before: bytes, entry: bytes) -> bytes:

@@ -8,13 +8,14 @@ from typing import Any
 
 from accord import __version__, errors
 from accord.home import Home, Tokens
-from accord.services import agents, discovery
+from accord.services import agents, checkup, discovery
 from accord.services.halt import Halt
 from accord.services.hub import ANSWER_WITHIN_S
 from accord.settings import SETTINGS, Settings
 from accord.store.protocols import Store
 
 LEAST_FREE_MIB = 100
+LEAST_SQLITE = (3, 51, 3)
 
 
 def examine(
@@ -26,7 +27,7 @@ def examine(
     hub_status: Callable[[], dict[str, Any]],
 ) -> list[dict[str, Any]]:
     """What was looked at, whether it is well, and what was found."""
-    checks = {
+    checks: dict[str, Callable[[], Any]] = {
         "versions": _versions,
         "settings": lambda: _settings(settings),
         "home": lambda: _home(home.path),
@@ -34,15 +35,20 @@ def examine(
         "store": lambda: _store(open_store()),
         "agents": lambda: _agents(open_store(), halt.count()),
         "tokens": lambda: _tokens(open_store(), tokens),
+        "clock": lambda: checkup.of_clock(open_store()),
+        "locks": lambda: checkup.of_locks(open_store()),
+        "queues": lambda: checkup.of_queues(open_store()),
+        "tasks": lambda: checkup.of_tasks(open_store()),
         "halt": lambda: _halt(halt),
         "hub": lambda: _hub(hub_status()),
     }
     return [{"check": name, **_look(look)} for name, look in checks.items()]
 
 
-def _look(look: Callable[[], str]) -> dict[str, Any]:
+def _look(look: "Callable[[], str | dict[str, Any]]") -> dict[str, Any]:
     try:
-        return {"ok": True, "found": look()}
+        found = look()
+        return {"ok": True, **(found if isinstance(found, dict) else {"found": found})}
     except errors.AccordError as error:
         return {"ok": False, "found": str(error), "error_code": error.code}
 
@@ -51,6 +57,9 @@ def _versions() -> str:
     import apsw
 
     python = ".".join(str(part) for part in sys.version_info[:3])
+    if tuple(map(int, apsw.sqlite_lib_version().split("."))) < LEAST_SQLITE:
+        what = f"SQLite {apsw.sqlite_lib_version()} can damage a store that several processes write to"
+        raise errors.NeedsAttention(what=what, see="pip install --upgrade apsw")
     return f"accord {__version__}, Python {python}, SQLite {apsw.sqlite_lib_version()}"
 
 

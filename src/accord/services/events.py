@@ -2,18 +2,24 @@
 
 from accord import errors, jsontext
 from accord.services import agents, cursors, mail
+from accord.services.audited import AUDIT
 from accord.services.channels import MEMBERS
+from accord.store.transaction import transact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from accord.store.contract import Change
-    from accord.store.protocols import Snapshot, Store, Watch
+    from accord.store.protocols import Store, Watch
+    from accord.store.transaction import Transaction
 
 GAP = "gap"  # some were missed: they are no longer kept
 
-KINDS = ("mail.sent", "mail.handed_over", "mail.seen", "agent.changed", "channel.changed")
+SHARED = (
+    "doc.changed", "lock.changed", "queue.changed", "reserve.changed", "task.changed", "topic.changed", "tx.changed",
+)  # fmt: skip
+KINDS = ("mail.sent", "mail.handed_over", "mail.seen", "agent.changed", "channel.changed", *SHARED)
 
 
 def read_kinds(value: object) -> "list[str]":
@@ -45,8 +51,7 @@ class Reader:
         try:
             watch = self._open()
             while len(found) < limit and (change := watch.next(0)) is not None:
-                with self._store.snapshot() as snapshot:
-                    found += described(change, snapshot)
+                found += described(self._store, change, self._epoch)
                 self.since = f"{self._epoch}.{change.revision}"
         except errors.HistoryGone:
             found.append(self._skip())
@@ -78,16 +83,15 @@ def _read_revision(text: str) -> "tuple[str, int]":
     return epoch, int(revision)
 
 
-def described(change: "Change", snapshot: "Snapshot") -> "list[dict[str, Any]]":
+def described(store: "Store", change: "Change", epoch: str) -> "list[dict[str, Any]]":
     """What a commit was about, as far as anybody would want to know."""
-    revision = f"{snapshot.epoch}.{change.revision}"
-    found = [_described(collection, id, snapshot) for collection, id in change.keys]
-    return [{**event, "revision": revision} for event in found if event is not None]
+    found = transact(store, lambda tx: [_described(collection, id, tx) for collection, id in change.keys])
+    return [{**event, "revision": f"{epoch}.{change.revision}"} for event in found if event is not None]
 
 
-def _described(collection: str, id: str, snapshot: "Snapshot") -> "dict[str, Any] | None":
+def _described(collection: str, id: str, tx: "Transaction") -> "dict[str, Any] | None":
     group, _, rest = collection.partition("/")
-    item = snapshot.get(collection, id)
+    item = tx.get(collection, id, check=False)
     if collection == mail.MESSAGES and item is not None:
         message = mail.decode(item.value)
         told = ("from", "timestamp", "conversation", "type", "reply_to", "channel")
@@ -103,4 +107,15 @@ def _described(collection: str, id: str, snapshot: "Snapshot") -> "dict[str, Any
         return {"event": "agent.changed", "identity": id, "registered": not record["gone"]}
     if group == MEMBERS:
         return {"event": "channel.changed", "channel": rest, "identity": id, "member": item is not None}
+    if collection == AUDIT and item is not None:
+        return _shared(jsontext.loads_own(item.value))
     return None
+
+
+def _shared(entry: "Any") -> "dict[str, Any] | None":
+    """A change of what is shared, as the audit has it; what else changes has events of its own."""
+    kind = f"{entry['operation'].partition('.')[0]}.changed"
+    if kind not in SHARED:
+        return None
+    fields = {"operation": entry["operation"], "who": entry["who"], "timestamp": entry["at"], "items": entry["items"]}
+    return {"event": kind, **fields}

@@ -16,11 +16,12 @@ from accord.store.transaction import transact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from accord.store.contract import Item
-    from accord.store.protocols import Snapshot, Store
+    from accord.store.contract import Change, Item
+    from accord.store.protocols import Store
+    from accord.store.transaction import Transaction
 
     Progress = Callable[[int, int], None]  # how many are done, of how many
 
@@ -72,11 +73,26 @@ def _terms(query: str) -> str:
     return " ".join(words) + "*" if words else ""
 
 
-def _count(snapshot: "Snapshot") -> int:
+def _place(store: "Store") -> tuple[str, int]:
+    with store.snapshot() as snapshot:
+        return snapshot.epoch, snapshot.revision
+
+
+def _messages(store: "Store", after: str) -> "Sequence[Item]":
+    return transact(store, lambda tx: tx.list(mail.MESSAGES, after, MAX_PAGE, check=False))
+
+
+def _items(store: "Store", change: "Change") -> "list[Item]":
+    """What a commit wrote; messages never change, so that it does not matter when they are read."""
+    found = transact(store, lambda tx: [tx.get(*key, check=False) for key in change.keys])
+    return [item for item in found if item is not None]
+
+
+def _count(tx: "Transaction") -> int:
     """How many messages there are: each is in the list of one who sent it."""
     count, after = 0, ""
-    while page := snapshot.collections("sent", after, MAX_PAGE):
-        count += sum(snapshot.head(name).last for name in page)
+    while page := tx.collections("sent", after, MAX_PAGE):
+        count += sum(tx.head(name, check=False).last for name in page)
         after = page[-1]
     return count
 
@@ -124,9 +140,10 @@ class _Index:
     def _follow(self, store: "Store", epoch: str, revision: int) -> bool:
         """Take in the changes since a revision; False when they are no longer kept."""
         try:
-            with store.watch([mail.MESSAGES], revision, epoch) as watch, store.snapshot() as snapshot:
-                while watch.revision < snapshot.revision and (change := watch.next(0)) is not None:
-                    self._add(item for key in change.keys if (item := snapshot.get(*key)) is not None)
+            with store.watch([mail.MESSAGES], revision, epoch) as watch:
+                now = _place(store)[1]
+                while watch.revision < now and (change := watch.next(0)) is not None:
+                    self._add(_items(store, change))
                 self._stand_at(epoch, watch.revision)
         except errors.HistoryGone:
             return False
@@ -135,14 +152,14 @@ class _Index:
     def _read_all(self, store: "Store", progress: "Progress") -> None:
         self._db.execute("insert into words(words) values ('delete-all')")
         self._db.execute("delete from known")
-        with store.snapshot() as snapshot:
-            after, done, total = "", 0, _count(snapshot)
-            while page := snapshot.list(mail.MESSAGES, after, MAX_PAGE):
-                self._add(page)
-                after, done = page[-1].id, done + len(page)
-                if total > MAX_PAGE:  # else it is over before anybody could look
-                    progress(done, total)
-            self._stand_at(snapshot.epoch, snapshot.revision)
+        epoch, revision = _place(store)  # what comes meanwhile is taken in again, and known by then
+        after, done, total = "", 0, transact(store, _count)
+        while page := _messages(store, after):
+            self._add(page)
+            after, done = page[-1].id, done + len(page)
+            if total > MAX_PAGE:  # else it is over before anybody could look
+                progress(done, total)
+        self._stand_at(epoch, revision)
 
     def _add(self, items: "Iterable[Item]") -> None:
         for item in items:

@@ -18,12 +18,10 @@ _FIGURES = ("per_second", "p50_ms", "p95_ms", "p99_ms", "worst_ms", "fairness")
 
 def bench(line: "Line", words: "dict[str, Any]") -> int:
     from accord.measure import measure
-    from accord.operations.kinds import READERS
 
-    engines = _engines(line)
-    operations: Any = READERS["Count"](words.get("operations", _OPERATIONS))
-    duration: Any = READERS["Seconds"](words.get("duration", 0))
-    found = measure(engines, operations, duration, line.progress)
+    operations = line.value(words, "operations", "Count", _OPERATIONS)
+    duration_s = line.value(words, "duration", "Seconds", 0)
+    found = measure(_engines(line), operations, duration_s, line.progress)
     lost = sum(row.get("lost", 0) for row in found)
     line.answer({"results": found, "lost": lost}, lambda: _text(line, found, lost), styled=True)
     if "plot" in words:

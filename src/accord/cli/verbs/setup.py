@@ -2,8 +2,10 @@
 
 import os
 import sys
+import time
 
 from accord import errors
+from accord.cli.run import as_json
 from accord.cli.show import one_line, table
 from accord.cli.words import Verb
 
@@ -37,10 +39,32 @@ def trust(line: "Line", words: "dict[str, Any]") -> None:
 
 
 def doctor(line: "Line", words: "dict[str, Any]") -> int:
-    result = line.call("home.doctor", words)
+    """Once, or again and again until somebody ends it."""
+    every_s = line.value(words, "watch", "Seconds", 0)
+    log = os.path.join(line.io.cwd, words["log"]) if "log" in words else ""
+    while True:
+        code = _look(line, log)
+        if not every_s:
+            return code
+        time.sleep(every_s)
+
+
+def _look(line: "Line", log: str) -> int:
+    result = line.call("home.doctor", {})
+    if log:
+        _note(log, {"at": line.context.now(), **result})
     rows = [("ok" if found["ok"] else "WRONG", found["check"], found["found"]) for found in result["checks"]]
     line.answer(result, lambda: table(line, ("", "what", "found"), rows), styled=True)
     return 0 if result["healthy"] else 1
+
+
+def _note(path: str, record: "dict[str, Any]") -> None:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        os.write(fd, as_json(record).encode())
+        os.close(fd)
+    except OSError as error:
+        raise errors.FileUnreadable(path=path, reason=error.strerror) from None
 
 
 def demo(line: "Line", words: "dict[str, Any]") -> None:
@@ -56,7 +80,12 @@ def demo(line: "Line", words: "dict[str, Any]") -> None:
 
 VERBS = {
     "init": Verb(init, "home.init"),
-    "doctor": Verb(doctor, "home.doctor"),
+    "doctor": Verb(
+        doctor,
+        "home.doctor",
+        extra={"watch": "Seconds", "log": "Path"},
+        notes={"watch": "look again after so many seconds, until it is ended", "log": "add each look to this file"},
+    ),
     "demo": Verb(demo, help="Show agents at work, in a home of their own that is removed afterwards."),
     "config": Verb(config, "config.show"),
     "trust": Verb(trust, "config.trust", positional=("path",)),

@@ -12,6 +12,7 @@ import os
 
 from accord import errors
 from accord.store.contract import KEY_ITEM, LOCK_WAIT_S, Append, Conflict, Delete, Item, ItemIs, Number, Put
+from accord.store.transaction import transact
 from accord.store.wrap.around import AroundLedger, AroundSnapshot, AroundStore, inner_of
 
 TYPE_CHECKING = False
@@ -47,8 +48,7 @@ def around(store: "Store", cipher: "Cipher") -> "Store":
 
 def key_of(store: "Store") -> str:
     """The name of the key that a store is encrypted with; "": it is not."""
-    with store.snapshot() as snapshot:
-        item = snapshot.get(*KEY_ITEM)
+    item = transact(store, lambda tx: tx.get(*KEY_ITEM))
     return "" if item is None else item.value.decode()
 
 
