@@ -12,12 +12,12 @@ from accord.errors import table
 CLASSES: list[type[errors.AccordError]] = [value for value in vars(table).values() if isinstance(value, type)]
 
 # What has an exit code of its own, since scripts ask for it.
-OWN_EXITS = {("USAGE", 2), ("HALTED", 5), ("NOT_ENGAGED", 5), ("INTERRUPTED", 130)}
+OWN_EXITS = {("USAGE", 2), ("EMPTY", 3), ("HALTED", 5), ("NOT_ENGAGED", 5), ("INTERRUPTED", 130)}
 
 # How a sentence starts that tells a person what to do.
 VERBS = {
     "Ask", "Check", "Choose", "Convert", "Do", "Encode", "Free", "Install", "Join", "Leave", "Let", "List", "Make",
-    "Mend", "Move", "Open", "Put", "Read", "Run", "Send", "Split", "Start", "Stop", "Try", "Upgrade", "Wait", "Write",
+    "Mend", "Move", "Open", "Put", "Read", "Run", "Send", "Split", "Start", "Stop", "Take", "Try", "Upgrade", "Wait", "Write",
 }  # fmt: skip
 
 

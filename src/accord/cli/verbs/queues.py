@@ -89,7 +89,7 @@ VERBS = {
         positional=("queue", "payload"),
         extra={"file": "Path", "stdin": DASH},
         notes={"file": "a file with the payload; the word - alone reads standard input"},
-        usage="QUEUE (TEXT | --file PATH | -) [OPTION...]",
+        usage="NAME (TEXT | --file PATH | -) [OPTION...]",
     ),
     "queue pop": Verb(pop, "queue.pop", positional=("queue",)),
     "queue done": Verb(done, "queue.done", positional=("queue", "receipt")),
