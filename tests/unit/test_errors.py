@@ -17,7 +17,8 @@ OWN_EXITS = {("USAGE", 2), ("EMPTY", 3), ("HALTED", 5), ("NOT_ENGAGED", 5), ("IN
 # How a sentence starts that tells a person what to do.
 VERBS = {
     "Ask", "Check", "Choose", "Convert", "Do", "Encode", "Free", "Install", "Join", "Leave", "Let", "List", "Make",
-    "Mend", "Move", "Open", "Put", "Read", "Run", "Send", "Split", "Start", "Stop", "Take", "Try", "Upgrade", "Wait", "Write",
+    "Mend", "Move", "Open", "Put", "Read", "Run", "Send", "Split", "Start", "Stop", "Take", "Try",
+    "Upgrade", "Wait", "Write",
 }  # fmt: skip
 
 
