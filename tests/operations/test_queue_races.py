@@ -239,7 +239,7 @@ def test_who_waits_is_woken_by_what_comes_due(here: Python, how: str) -> None:
             here.do("queue.fail", queue=QUEUE, receipt=taken["receipt"], delay=0.4)
     started = time.monotonic()
     assert pop(here, wait=30)["payload"] == "x"
-    assert 0.2 < time.monotonic() - started < 0.4 + 0.4  # looking once a second would take longer
+    assert time.monotonic() - started < 0.9  # looking once a second would take longer
 
 
 def test_a_halt_ends_the_wait(way: Way) -> None:

@@ -535,7 +535,7 @@ class StaleReceipt(AccordError):
 
 
 class DeadLetterNotFound(AccordError):
-    code, rpc, exit, http = "DEAD_LETTER_NOT_FOUND", -32090, 66, 404
+    code, rpc, exit, http = "DEAD_LETTER_NOT_FOUND", -32092, 66, 404
     text = "{queue} has no dead letter {sequence}. List them with: accord queue dead {queue}"
 
 

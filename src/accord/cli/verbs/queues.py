@@ -32,7 +32,7 @@ def done(line: "Line", words: "dict[str, Any]") -> None:
 
 
 def fail(line: "Line", words: "dict[str, Any]") -> None:
-    result = line.call("queue.fail", words)
+    result = line.call("queue.fail", {**words, "reason": " ".join(words.get("reason") or [])})
     became = "is a dead letter now" if result["dead"] else "goes back"
     line.answer(result, lambda: f"{result['sequence']} of {result['queue']} {became}\n")
 
@@ -89,11 +89,11 @@ VERBS = {
         positional=("queue", "payload"),
         extra={"file": "Path", "stdin": DASH},
         notes={"file": "a file with the payload; the word - alone reads standard input"},
-        usage="QUEUE (TEXT | --file PATH | -) [OPTION...]",
+        usage="NAME (TEXT | --file PATH | -) [OPTION...]",
     ),
     "queue pop": Verb(pop, "queue.pop", positional=("queue",)),
     "queue done": Verb(done, "queue.done", positional=("queue", "receipt")),
-    "queue fail": Verb(fail, "queue.fail", positional=("queue", "receipt", "reason")),
+    "queue fail": Verb(fail, "queue.fail", positional=("queue", "receipt", "reason"), extra={"reason": "Words"}),
     "queue retry": Verb(retry, "queue.retry", positional=("queue", "sequence")),
     "queue drop": Verb(drop, "queue.drop", positional=("queue", "sequence")),
     "queue peek": Verb(peek, "queue.peek", positional=("queue",)),
