@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,7 +63,9 @@ def test_one_who_waits_goes_on_without_its_hub(tmp_path: Path, hub_of: Callable[
     token = acquire(way, "first")
     waiter = shell.start(["lock", "acquire", "build", "--owner=other", "--timeout=60"])
     until_waiting(way, 1)
+    began = time.monotonic()
     assert shell.run(["hub", "stop"]).returncode == 0
+    assert time.monotonic() - began < 8  # it does not wait for who waits
     until_waiting(way, 1)
     assert waiter.poll() is None
     release(way, "first", token)
@@ -220,7 +223,23 @@ def check(history: list[Step], texts: list[str]) -> None:
     for number, gone in released.items():
         later = [step for other, step in grants.items() if other > number]
         assert all(gone.called < step.returned for step in later), f"released after another had it: {gone}"
+    check_leases(history, grants)
     check_writes(history, texts)
+
+
+def check_leases(history: list[Step], grants: dict[int, Step]) -> None:
+    """What was not given back went to the next only when its lease was over."""
+    asked = {
+        step.number: step.called for step in history if step.operation == "lock.release" and step.code in ("OK", "")
+    }
+    granted_at = 0.0  # at the earliest
+    for number, after in pairwise(sorted(grants)):
+        granted_at = max(granted_at, grants[number].called)
+        if number not in asked:
+            assert grants[after].returned >= granted_at + TTL_S, f"{after} was granted before {number} was over"
+            granted_at += TTL_S
+        else:
+            granted_at = max(granted_at, asked[number])
 
 
 def check_writes(history: list[Step], texts: list[str]) -> None:
@@ -248,6 +267,7 @@ GRANTS = [Step("lock.acquire", 1, "-", 0, 1, "OK"), Step("lock.acquire", 2, "-",
         ([Step("doc.write", 1, "x", 2, 3, "OK")], ["x", "x"]),
         ([Step("doc.write", 1, "x", 2, 9, "OK"), Step("doc.write", 2, "y", 6, 7, "OK")], ["y", "x"]),
         ([Step("lock.release", 1, "-", 6, 7, "OK")], []),
+        ([Step("lock.acquire", 3, "-", 4.1, 4.2, "OK")], []),
         ([Step("lock.release", 2, "-", 6, 7, "OK"), Step("doc.write", 2, "x", 8, 9, "OK")], ["x"]),
     ],
 )
