@@ -14,6 +14,7 @@ import pytest
 
 from tests.hubs import Hub
 from tests.operations.conftest import url_of
+from tests.operations.processes import until_it_waits, wakes
 from tests.operations.test_killed import Process
 from tests.operations.test_locks import acquire, release, until_waiting, waiting
 from tests.operations.ways import CommandLine, HubCommandLine, Python
@@ -54,6 +55,35 @@ def test_one_who_waited_and_was_killed_holds_up_the_others_for_seconds(shell: Co
     began = time.monotonic()
     assert f'"token":{token + 1},'.encode() in other.communicate(timeout=60)[0]
     assert time.monotonic() - began < 10
+
+
+def test_who_hangs_up_waits_no_longer(tmp_path: Path, hub_of: Callable[[str], Hub]) -> None:
+    url = url_of("sqlite", tmp_path)
+    hub = hub_of(url)
+    way = Python(url)
+    acquire(way, "first")
+    connection = hub.connect()
+    connection.call("session.open", {"operator": hub.operator_token()}, 20)
+    connection.send({"jsonrpc": "2.0", "id": 1, "method": "lock.acquire", "params": {"name": "build", "owner": "ben"}})
+    until_waiting(way, 1)
+    connection.close()
+    began = time.monotonic()
+    while waiting(way):
+        assert time.monotonic() - began < 4, "sooner than its ticket ends"
+        time.sleep(0.05)
+
+
+def test_one_who_waits_does_next_to_nothing(shell: CommandLine) -> None:
+    way = Python(shell.engine)
+    acquire(way, "first")
+    process = shell.start(["lock", "acquire", "build", "--owner=other", "--timeout=60"])
+    until_waiting(way, 1)
+    until_it_waits(process.pid)
+    before = wakes(process.pid)
+    time.sleep(3)
+    assert wakes(process.pid) - before < 30  # looking every 50 ms would be more
+    process.kill()
+    process.communicate()
 
 
 def test_one_who_waits_goes_on_without_its_hub(tmp_path: Path, hub_of: Callable[[str], Hub]) -> None:
