@@ -14,7 +14,7 @@ CLASSES: list[type[errors.AccordError]] = [value for value in vars(table).values
 # What has an exit code of its own, since scripts ask for it.
 OWN_EXITS = {
     ("AUDIT_BROKEN", 1), ("USAGE", 2), ("EMPTY", 3), ("CONFLICT", 4), ("HALTED", 5), ("NOT_ENGAGED", 5),
-    ("COMMAND_NOT_FOUND", 127), ("INTERRUPTED", 130),
+    ("COMMIT_STOPPED", 8),    ("COMMAND_NOT_FOUND", 127), ("INTERRUPTED", 130),
 }  # fmt: skip
 
 # How a sentence starts that tells a person what to do.

@@ -83,6 +83,7 @@
     ├── AuditBroken          the audit's entries are not those that the chain was made of
     ├── KeyNeeded            the store is encrypted
     ├── WrongKey             with another key than the one given
+    ├── CommitStopped        files that others have reserved are about to be committed
     ├── CommandNotFound      a program that `lock run` is to run, and cannot
     └── HookForeign          a git hook that accord does not know how to change
 
@@ -545,6 +546,11 @@ class KeyNeeded(AccordError):
 class WrongKey(AccordError):
     code, rpc, exit, http = "WRONG_KEY", -32087, 78, 500
     text = "{path} cannot be read with this key: {reason}. Give the right one."
+
+
+class CommitStopped(AccordError):
+    code, rpc, exit, http = "COMMIT_STOPPED", -32092, 8, 409
+    text = "The commit would touch what others work on: {held}. Ask them, or commit what is not theirs."
 
 
 class CommandNotFound(AccordError):
