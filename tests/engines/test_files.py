@@ -52,7 +52,7 @@ def test_threads_may_make_one_store_at_once(tmp_path: Path) -> None:
     made: list[Files] = []
     for n in range(5):
         root = str(tmp_path / f"store{n}")
-        threads = [threading.Thread(target=lambda root=root: made.append(Files(root))) for _ in range(8)]  # type: ignore[misc]
+        threads = [threading.Thread(target=lambda root=root: made.append(Files(root))) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
