@@ -81,6 +81,8 @@ def zsh(user: User, *lines: str) -> list[str]:
         (["send", "--message-file", "./n"], {"./notes.txt"}),
         (["--home", "no"], {"notes.txt"}),
         (["trust", "./"], {"./notes.txt", "./sub"}),
+        (["reserve", "add", "./n"], {"./notes.txt"}),
+        (["lock", "run", "build", "--", "sh", "./n"], {"./notes.txt"}),
         # Nothing fits:
         (["send", "--message", ""], set()),
         (["send", "--to", "-"], set()),

@@ -24,8 +24,9 @@ UNHURRIED = settings(
     max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
-# These start processes or go on for ever, and have tests of their own.
-NAMES = sorted(name for name in VERBS if name.partition(" ")[0] not in ("demo", "hub", "listen", "events"))
+# These start processes, wait or go on for ever, and have tests of their own.
+OTHERS = ("demo", "hub", "listen", "events", "lock acquire", "lock run", "reserve install-hook")
+NAMES = sorted(name for name in VERBS if name not in OTHERS and name.partition(" ")[0] not in OTHERS)
 OPTIONS = sorted({*GLOBALS, *SHORT, *[option for name in NAMES for option in find_verb(name).options()]})
 VALUES = [
     "ann", "ben", "human", "all", "ANN", "builds", "hello", "request", "0", "1", "-1", "1e3", "nan", "٣", "9" * 30,

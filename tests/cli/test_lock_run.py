@@ -125,6 +125,26 @@ def test_signals_are_passed_on_to_the_whole_group(user: User, number: signal.Sig
     assert user.json("lock", "list")["locks"] == []
 
 
+def test_any_lease_and_a_parent_that_ignores_its_children(user: User) -> None:
+    old = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        process = user.start("lock", "run", "build", "--owner=ann", "--ttl=1000000000", "--", "sh", "-c", "exit 5")
+    finally:
+        signal.signal(signal.SIGCHLD, old)
+    assert process.wait(20) == 5
+    assert process.communicate() == (b"", b"")
+
+
+def test_what_reads_its_output_keeps_the_terminal(user: User) -> None:
+    """As a pager does."""
+    shell = Terminal(user)
+    shell.say(f"{ACCORD} lock run build --owner ann -- echo one | sh -c 'cat; read word </dev/tty; echo got-$word'\n")
+    shell.expect("one\r\n")
+    shell.say("hello\n")
+    shell.expect("got-hello")
+    assert shell.end() == 0
+
+
 def test_a_signal_that_was_ignored_stays_so(user: User) -> None:
     """As under nohup."""
     old = signal.signal(signal.SIGHUP, signal.SIG_IGN)

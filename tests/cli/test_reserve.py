@@ -116,6 +116,22 @@ def test_a_commit_of_anothers_files_is_stopped(repository: Repository) -> None:
     assert repository.commit("src/a.py").code == 0
 
 
+def test_what_is_staged_as_a_script_asks(repository: Repository) -> None:
+    user = repository.user
+    reserve(user, "ann", "a")
+    assert user.run("--json", "reserve", "check", "--staged").json == {"status": "ok", "held": []}
+    (repository.path / "a").write_text("x")
+    repository.git("add", "a")
+    stopped = user.run("--json", "reserve", "check", "--staged")
+    assert (stopped.code, stopped.error) == (8, "COMMIT_STOPPED")
+    assert user.run("reserve", "check", "--staged", env=ANN).out == ""
+    assert user.run("reserve", "check", "--staged", "a").error == "USAGE"
+    assert user.run("reserve", "check").error == "USAGE"
+    elsewhere = user.run("reserve", "check", "--staged", cwd=user.folder)
+    assert elsewhere.error == "FILE_UNREADABLE"
+    assert "not a git repository" in elsewhere.err
+
+
 def test_a_person_may_commit_what_is_reserved_for_a_person(repository: Repository) -> None:
     repository.install()
     reserve(repository.user, "human", "a")

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +48,18 @@ def plan(tmp_path: Path, store: Files) -> Path:
 
 
 @pytest.mark.covers("S3")
+def test_threads_may_make_one_store_at_once(tmp_path: Path) -> None:
+    made: list[Files] = []
+    for n in range(5):
+        root = str(tmp_path / f"store{n}")
+        threads = [threading.Thread(target=lambda root=root: made.append(Files(root))) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(made) == 40
+
+
 def test_a_document_is_a_plain_file(plan: Path) -> None:
     assert plan.read_bytes() == b"one\n"
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ import pytest
 
 from tests.hubs import Hub
 from tests.operations.conftest import url_of
+from tests.operations.processes import until_it_waits, wakes
 from tests.operations.test_killed import Process
 from tests.operations.test_locks import acquire, release, until_waiting, waiting
 from tests.operations.ways import CommandLine, HubCommandLine, Python
@@ -55,6 +57,35 @@ def test_one_who_waited_and_was_killed_holds_up_the_others_for_seconds(shell: Co
     assert time.monotonic() - began < 10
 
 
+def test_who_hangs_up_waits_no_longer(tmp_path: Path, hub_of: Callable[[str], Hub]) -> None:
+    url = url_of("sqlite", tmp_path)
+    hub = hub_of(url)
+    way = Python(url)
+    acquire(way, "first")
+    connection = hub.connect()
+    connection.call("session.open", {"operator": hub.operator_token()}, 20)
+    connection.send({"jsonrpc": "2.0", "id": 1, "method": "lock.acquire", "params": {"name": "build", "owner": "ben"}})
+    until_waiting(way, 1)
+    connection.close()
+    began = time.monotonic()
+    while waiting(way):
+        assert time.monotonic() - began < 4, "sooner than its ticket ends"
+        time.sleep(0.05)
+
+
+def test_one_who_waits_does_next_to_nothing(shell: CommandLine) -> None:
+    way = Python(shell.engine)
+    acquire(way, "first")
+    process = shell.start(["lock", "acquire", "build", "--owner=other", "--timeout=60"])
+    until_waiting(way, 1)
+    until_it_waits(process.pid)
+    before = wakes(process.pid)
+    time.sleep(3)
+    assert wakes(process.pid) - before < 30  # looking every 50 ms would be more
+    process.kill()
+    process.communicate()
+
+
 def test_one_who_waits_goes_on_without_its_hub(tmp_path: Path, hub_of: Callable[[str], Hub]) -> None:
     url = url_of("sqlite", tmp_path)
     shell = HubCommandLine(url, hub=hub_of(url))
@@ -62,7 +93,9 @@ def test_one_who_waits_goes_on_without_its_hub(tmp_path: Path, hub_of: Callable[
     token = acquire(way, "first")
     waiter = shell.start(["lock", "acquire", "build", "--owner=other", "--timeout=60"])
     until_waiting(way, 1)
+    began = time.monotonic()
     assert shell.run(["hub", "stop"]).returncode == 0
+    assert time.monotonic() - began < 8  # it does not wait for who waits
     until_waiting(way, 1)
     assert waiter.poll() is None
     release(way, "first", token)
@@ -220,7 +253,23 @@ def check(history: list[Step], texts: list[str]) -> None:
     for number, gone in released.items():
         later = [step for other, step in grants.items() if other > number]
         assert all(gone.called < step.returned for step in later), f"released after another had it: {gone}"
+    check_leases(history, grants)
     check_writes(history, texts)
+
+
+def check_leases(history: list[Step], grants: dict[int, Step]) -> None:
+    """What was not given back went to the next only when its lease was over."""
+    asked = {
+        step.number: step.called for step in history if step.operation == "lock.release" and step.code in ("OK", "")
+    }
+    granted_at = 0.0  # at the earliest
+    for number, after in pairwise(sorted(grants)):
+        granted_at = max(granted_at, grants[number].called)
+        if number not in asked:
+            assert grants[after].returned >= granted_at + TTL_S, f"{after} was granted before {number} was over"
+            granted_at += TTL_S
+        else:
+            granted_at = max(granted_at, asked[number])
 
 
 def check_writes(history: list[Step], texts: list[str]) -> None:
@@ -248,6 +297,7 @@ GRANTS = [Step("lock.acquire", 1, "-", 0, 1, "OK"), Step("lock.acquire", 2, "-",
         ([Step("doc.write", 1, "x", 2, 3, "OK")], ["x", "x"]),
         ([Step("doc.write", 1, "x", 2, 9, "OK"), Step("doc.write", 2, "y", 6, 7, "OK")], ["y", "x"]),
         ([Step("lock.release", 1, "-", 6, 7, "OK")], []),
+        ([Step("lock.acquire", 3, "-", 4.1, 4.2, "OK")], []),
         ([Step("lock.release", 2, "-", 6, 7, "OK"), Step("doc.write", 2, "x", 8, 9, "OK")], ["x"]),
     ],
 )

@@ -17,6 +17,9 @@ OWN_EXITS = {
     ("EMPTY", 3),
     ("CONFLICT", 4),
     ("AUDIT_BROKEN", 1),
+    ("NEEDS_ATTENTION", 1),
+    ("COMMIT_STOPPED", 8),
+    ("COMMAND_NOT_FOUND", 127),
     ("HALTED", 5),
     ("NOT_ENGAGED", 5),
     ("INTERRUPTED", 130),
@@ -24,10 +27,9 @@ OWN_EXITS = {
 
 # How a sentence starts that tells a person what to do.
 VERBS = {
-    "AUDIT_BROKEN", "Acquire", "Ask", "COMMAND_NOT_FOUND", "CONFLICT", "Check", "Choose", "Claim", "Convert", "Do",
-    "EMPTY", "Encode", "Find", "Free", "Give", "HALTED", "Have", "INTERRUPTED", "Install", "Join", "Leave", "Let",
-    "List", "Make", "Mend", "Move", "NOT_ENGAGED", "Name", "Open", "Put", "Read", "Run", "Send", "Show", "Split",
-    "Start", "Stop", "Take", "Try", "USAGE", "Upgrade", "Wait", "Write",
+    "Acquire", "Ask", "Check", "Choose", "Claim", "Convert", "Do", "Encode", "Find", "Free", "Give", "Have",
+    "Install", "Join", "Leave", "Let", "List", "Look", "Make", "Mend", "Move", "Name", "Open", "Put", "Read", "Run",
+    "Send", "Show", "Split", "Start", "Stop", "Take", "Try", "Upgrade", "Wait", "Write",
 }  # fmt: skip
 
 

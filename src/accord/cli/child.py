@@ -19,6 +19,7 @@ KILL_AFTER_S = 5.0
 
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _LOOK_S = 0.02
+_LONGEST_WAIT_S = 3600.0
 
 
 class Signals:
@@ -29,7 +30,8 @@ class Signals:
         os.set_blocking(self._in, False)
         os.set_blocking(self._out, False)
         signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
-        for number in (signal.SIGCHLD, *_FORWARDED):
+        signal.signal(signal.SIGCHLD, _noted)
+        for number in _FORWARDED:
             if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
                 signal.signal(number, _noted)
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # to take the terminal back from the group
@@ -38,7 +40,7 @@ class Signals:
         """Those that came, or nothing after so long."""
         poll = select.poll()
         poll.register(self._out, select.POLLIN)
-        poll.poll(max(0.0, timeout_s) * 1000)
+        poll.poll(min(max(timeout_s, 0.0), _LONGEST_WAIT_S) * 1000)
         try:
             return os.read(self._out, 100)
         except BlockingIOError:
@@ -52,7 +54,8 @@ class Signals:
 class Child:
     def __init__(self, words: "Sequence[str]", env: "Mapping[str, str]") -> None:
         """Start it; an OSError when there is no such program."""
-        self._terminal = _has_terminal()
+        is_piped = stat.S_ISFIFO(os.fstat(1).st_mode)  # to somebody who may need the terminal as well
+        self._terminal = _has_foreground() and not is_piped
         self._process = subprocess.Popen(words, env=env, process_group=0, preexec_fn=self._take_terminal)
         self._group = self._process.pid
         self._code: int | None = None
@@ -84,32 +87,36 @@ class Child:
         _end(self._group, self.look)
 
     def _close(self) -> None:
-        if self._terminal:
-            os.tcsetpgrp(0, os.getpgrp())
+        self._give_terminal(os.getpgrp())
         os.write(self._guard, b".")
         os.close(self._guard)
 
     def _take_terminal(self) -> None:
         """In the child, before the command: whoever reads from the terminal in the background is stopped."""
-        if self._terminal:
-            os.tcsetpgrp(0, os.getpid())
+        self._give_terminal(os.getpid())
         signal.signal(signal.SIGTTOU, signal.SIG_DFL)
 
     def _stop_too(self) -> None:
         """It was stopped at the terminal: so is this process, for the shell to notice, until both go on."""
-        if not self._terminal:
-            return
-        os.tcsetpgrp(0, os.getpgrp())
-        os.kill(0, signal.SIGSTOP)
-        if os.tcgetpgrp(0) == os.getpgrp():
-            os.tcsetpgrp(0, self._group)
-        self.send(signal.SIGCONT)
+        if self._terminal:
+            self._give_terminal(os.getpgrp())
+            os.kill(0, signal.SIGSTOP)
+            if _has_foreground():
+                self._give_terminal(self._group)
+            self.send(signal.SIGCONT)
+
+    def _give_terminal(self, group: int) -> None:
+        try:
+            if self._terminal:
+                os.tcsetpgrp(0, group)
+        except OSError:
+            pass  # it was closed meanwhile
 
 
-def _has_terminal() -> bool:
-    """Whether this process has a terminal's foreground, and shares it with nobody who reads what is printed."""
+def _has_foreground() -> bool:
+    """Whether standard input is a terminal, and this process is in its foreground."""
     try:
-        return os.tcgetpgrp(0) == os.getpgrp() and not stat.S_ISFIFO(os.fstat(1).st_mode)
+        return os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
         return False
 

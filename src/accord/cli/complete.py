@@ -7,7 +7,7 @@ import os
 
 from accord import errors
 from accord.cli.run import GROUPS, VERBS, Line, find_verb
-from accord.cli.words import GLOBALS, LISTS
+from accord.cli.words import GLOBALS, LISTS, REST
 from accord.model import ALL, MESSAGE_TYPES
 
 TYPE_CHECKING = False
@@ -70,7 +70,7 @@ def _verbs(group: str) -> list[str]:
 
 
 def _of_kind(kind: str, line: Line) -> list[str]:
-    if kind in ("Path", "Paths", "Folder"):
+    if kind in ("Path", "Paths", "Folder", "Globs", REST):
         return [FILES]
     if kind == "MessageType":
         return list(MESSAGE_TYPES)

@@ -6,14 +6,13 @@ import subprocess
 
 from accord import errors
 
-STOP = 8  # what `reserve check --staged` ends with when the commit is to be stopped, and nothing else does
 LINE = "accord reserve check --staged"
 
 _BEGIN = "# accord: reserved files (accord reserve install-hook --remove takes this out)\n"
 _END = "# accord: end\n"
 _BLOCK = f"""{_BEGIN}\
 if command -v accord >/dev/null 2>&1; then
-    {LINE} || {{ [ $? -eq {STOP} ] && exit 1; echo 'accord: reservations were not checked' >&2; }}
+    {LINE} || {{ [ $? -eq {errors.CommitStopped.exit} ] && exit 1; echo 'accord: reservations were not checked' >&2; }}
 else
     echo 'accord is not on the PATH: reservations were not checked' >&2
 fi
@@ -29,13 +28,14 @@ def git(folder: str, *words: str) -> bytes:
     except OSError as error:
         raise errors.CommandNotFound(command="git", reason=error.strerror) from None
     if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
+        reason = done.stderr.decode(errors="replace").partition("\n")[0].removeprefix("fatal: ")
         raise errors.FileUnreadable(path=folder, reason=reason or f"git ended with {done.returncode}")
     return done.stdout
 
 
 def staged(folder: str) -> list[str]:
     """The files that a commit would change, relative to the top of the work tree; both names of one that is renamed."""
+    git(folder, "rev-parse", "--show-toplevel")  # which says it better where there is none
     found = git(folder, "diff", "--cached", "--name-only", "--no-renames", "--no-relative", "-z")
     return [name.decode(errors="replace") for name in found.split(b"\0") if name]
 
@@ -84,7 +84,7 @@ def _check(path: str, text: str) -> None:
     elif not os.access(path, os.X_OK):
         reason = "may not be run"
     if reason:
-        raise errors.HookForeign(path=path, reason=reason, line=LINE, stop=STOP)
+        raise errors.HookForeign(path=path, reason=reason, line=LINE, stop=errors.CommitStopped.exit)
 
 
 def _without_block(text: str) -> str:

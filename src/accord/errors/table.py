@@ -88,6 +88,7 @@
     ├── AuditBroken          the audit's entries are not those that the chain was made of
     ├── KeyNeeded            the store is encrypted
     ├── WrongKey             with another key than the one given
+    ├── CommitStopped        files that others have reserved are about to be committed
     ├── CommandNotFound      a program that `lock run` is to run, and cannot
     └── HookForeign          a git hook that accord does not know how to change
 
@@ -589,13 +590,18 @@ class WrongKey(AccordError):
     text = "{path} cannot be read with this key: {reason}. Give the right one."
 
 
+class CommitStopped(AccordError):
+    code, rpc, exit, http = "COMMIT_STOPPED", -32095, 8, 409
+    text = "The commit would touch what others work on: {held}. Ask them, or commit what is not theirs."
+
+
 class CommandNotFound(AccordError):
-    code, rpc, exit, http = "COMMAND_NOT_FOUND", -32090, 127, 400
+    code, rpc, exit, http = "COMMAND_NOT_FOUND", -32093, 127, 400
     text = "{command} cannot be run: {reason}. Nothing was done. Name a program that is there."
 
 
 class HookForeign(AccordError):
-    code, rpc, exit, http = "HOOK_FOREIGN", -32091, 73, 409
+    code, rpc, exit, http = "HOOK_FOREIGN", -32094, 73, 409
     text = "{path} {reason}, and stays as it is. Have it run `{line}`, and stop the commit when that ends with {stop}."
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @operation(changes=True, halts=True)
 def acquire(
-    context: "Context", *, name: "Name", owner: "Label", ttl: "Seconds" = 60, wait: "Seconds" = 30
+    context: "Context", *, name: "Name", owner: "Label", ttl: "Seconds" = locks.TTL_S, wait: "Seconds" = 30
 ) -> "dict[str, Any]":
     """Acquire a lock, in the order in which all who want it came; it ends by itself after a time."""
     _check_ttl(ttl)
@@ -88,7 +88,9 @@ class _Applicant:
 
 
 @operation(changes=True, step=True)
-def renew(context: "Context", *, name: "Name", owner: "Label", token: "Grant", ttl: "Seconds" = 60) -> "dict[str, Any]":
+def renew(
+    context: "Context", *, name: "Name", owner: "Label", token: "Grant", ttl: "Seconds" = locks.TTL_S
+) -> "dict[str, Any]":
     """Have a lock last longer, from now on."""
     _check_ttl(ttl)
     return context.change(lambda tx: _shown(locks.renew(tx, name, owner, token, ttl)))

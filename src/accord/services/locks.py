@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from accord.store.transaction import Transaction
 
 LOCKS = "lock"
+TTL_S = 60  # unless somebody says otherwise
 TICKET_S = 5.0
 MOST_WAITING = 1000
 

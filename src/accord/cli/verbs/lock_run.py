@@ -8,6 +8,7 @@ from accord import errors, platform
 from accord.cli.child import Child, Signals
 from accord.cli.verbs.mail import myself
 from accord.cli.words import REST, Verb
+from accord.services.locks import TTL_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def run(line: "Line", words: "dict[str, Any]") -> int:
     if "owner" not in words:
         words["owner"] = myself(line, "--owner")
     lock = line.call("lock.acquire", words)
-    lease = _Lease(line, lock, float(words.get("ttl", 60)))
+    lease = _Lease(line, lock, float(words.get("ttl", TTL_S)))
     env = {**line.io.env, "ACCORD_LOCK": lock["name"], "ACCORD_LOCK_TOKEN": str(lock["token"])}
     try:
         code = _run(command, env, lease)

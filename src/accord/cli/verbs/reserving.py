@@ -3,7 +3,6 @@
 import os
 
 from accord import errors
-from accord.cli.run import safe
 from accord.cli.show import table
 from accord.cli.verbs.mail import myself
 from accord.cli.words import Verb
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.cli.run import Line
+
+_MOST_SHOWN = 10  # in the message of an error
 
 
 def add(line: "Line", words: "dict[str, Any]") -> None:
@@ -40,37 +41,31 @@ def release(line: "Line", words: "dict[str, Any]") -> None:
     line.answer(result, lambda: f"released: {', '.join(result['released']) or 'nothing'}\n")
 
 
-def check(line: "Line", words: "dict[str, Any]") -> int:
+def check(line: "Line", words: "dict[str, Any]") -> None:
     words.setdefault("owner", line.io.env.get("ACCORD_AGENT") or HUMAN)
-    if words.pop("staged", False):
-        return _check_staged(line, words)
-    result = line.call("reserve.check", _placed(line, words))
-    closed = [one for one in result["held"] if not one["advisory"]]
+    staged = words.pop("staged", False)
+    if staged and "paths" in words:
+        raise line.words.wrong("Give either paths or --staged")
+    held = _check_staged(line, words) if staged else line.call("reserve.check", _placed(line, words))["held"]
+    closed = [one for one in held if not one["advisory"]]
     if closed:
-        raise errors.Reserved(held="; ".join(_sentence(one["path"], one) for one in closed))
-    said = "".join(_warning(one["path"], one) for one in result["held"])
-    line.answer(result, lambda: said or "not reserved by others\n")
-    return 0
+        kind = errors.CommitStopped if staged else errors.Reserved
+        more = [f"and {len(closed) - _MOST_SHOWN} more"] if len(closed) > _MOST_SHOWN else []
+        raise kind(held="; ".join([*[_sentence(one["path"], one) for one in closed[:_MOST_SHOWN]], *more]))
+    said = "".join(_warning(one["path"], one) for one in held)
+    line.answer({"held": held}, lambda: said or "not reserved by others\n" * (not staged))
 
 
-def _check_staged(line: "Line", words: "dict[str, Any]") -> int:
-    """For the hook: whatever goes wrong but that others have the files, the commit goes on."""
+def _check_staged(line: "Line", words: "dict[str, Any]") -> "list[dict[str, Any]]":
+    """What others have of the files that git would commit."""
     from accord.cli import githook
 
-    try:
-        place = _Place(line, words)
-        paths = githook.staged(place.cwd)
-        params = {**words, "project": place.project, "paths": paths}
-        held = line.call("reserve.check", params)["held"] if paths else []
-    except errors.AccordError as error:
-        line.io.err(safe(f"accord: reservations were not checked: {error} [{error.code}]\n"))
-        return 0
-    for one in held:
-        line.io.err(safe(_warning(one["path"], one)))
-    if any(not one["advisory"] for one in held):
-        line.io.err("accord: the commit is stopped; ask them, or commit what is not theirs\n")
-        return githook.STOP
-    return 0
+    place = _Place(line, words)
+    paths = githook.staged(place.cwd)
+    found: list[dict[str, Any]] = []
+    if paths:
+        found = line.call("reserve.check", {**words, "project": place.project, "paths": paths})["held"]
+    return found
 
 
 def install_hook(line: "Line", words: "dict[str, Any]") -> None:
