@@ -82,6 +82,7 @@ HELP = {
     "all": "all who wait for it",
     "channel": "the channel",
     "conversation": "the conversation it belongs to; an answer belongs to that of what it answers",
+    "group": "the group of users who share it, by name or number",
     "force": "take the name over from whoever has it; the inbox is inherited",
     "id": "the id of a message or conversation; for a new message, one that was made before the first try",
     "identities": "the agents",
