@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -179,8 +180,16 @@ open(f"{{home}}/operator/token", "w").write("planted")
     assert users.ben.run(what=planted).code == 0
     for member in (users.ann, users.ben):
         assert member.refused("unhalt") == "DATA_DIR_ERROR"
-    (users.home / "operator/token").unlink()
-    (users.home / "operator").rmdir()
+    users.ben.run(what=f"import shutil; shutil.rmtree({str(users.home / 'operator')!r})")
+    assert users.ben.refused("unhalt") == "NOT_PERMITTED"
+    assert not (users.home / "operator").exists()
+    readable = users.home.parent / "hers"
+    readable.mkdir()
+    (readable / "token").write_text("known to all")
+    os.chown(readable / "token", users.ann.uid, TEAM)
+    assert users.ben.run(what=f"import os; os.symlink({str(readable)!r}, {str(users.home / 'operator')!r})").code == 0
+    assert users.ann.refused("unhalt") == "DATA_DIR_ERROR"
+    (users.home / "operator").unlink()
     (users.home / "accord.yml").write_text("engine: sqlite:/tmp/elsewhere.db\n")
     os.chown(users.home / "accord.yml", users.ben.uid, TEAM)
     assert users.ann.refused("discover") == "INVALID_CONFIG"
@@ -303,6 +312,34 @@ def test_races_of_members(engine: str, users: Machine) -> None:
     last = users.ben.run(url, "5001", "5001", what=RACE)
     assert "acknowledged 5001" in last.out, last
     assert set(modes(users.home).values()) <= {"drwxrws---", "-rw-rw----", "drwx------", "-rw-------"}
+
+
+MAKE = """
+import sys, time
+from accord import errors
+from accord.store.local import folder
+from accord.store.open import open_store
+home, at = sys.argv[1:]
+while time.time() < float(at):
+    pass
+for n in range(1000):
+    try:
+        folder.make_folder(f"{home}/folder{n}")
+        open(folder.open_private(f"{home}/folder{n}/file"), "rb").close()
+        if n < 100:
+            open_store(f"sqlite:{home}/store{n}.db").close()
+    except errors.AccordError as error:
+        print(error)
+"""
+
+
+@pytest.mark.covers("S14.1")
+def test_who_comes_while_another_makes_something_may_use_it(users: Machine) -> None:
+    users.ann.json("init", "--group", str(TEAM))
+    at = str(time.time() + 0.2)
+    racing = [member.start(str(users.home), at, what=MAKE) for member in (users.ann, users.ben)]
+    assert [process.done().out for process in racing] == ["", ""]
+    assert {path.stat().st_uid for path in users.home.glob("folder*")} == {users.ann.uid, users.ben.uid}, "no race"
 
 
 @pytest.mark.covers("S14.1")

@@ -121,7 +121,7 @@ def _make_shared(path: str) -> None:
     except OSError:
         os.rmdir(mine)
         if not os.path.isdir(path):
-            raise
+            raise NotADirectoryError(errno.ENOTDIR, "it is not a folder", path) from None
 
 
 def _open_shared(path: str, flags: int) -> int:
