@@ -113,15 +113,28 @@ def _make_one(path: str, secret: bool) -> None:
 
 
 def _make_shared(path: str) -> None:
-    mine = _name_until_ready(path)
-    os.mkdir(mine, 0o700)
-    os.chmod(mine, SHARED)
+    above = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.rename(mine, path)  # over one that another was faster to make, as long as that is empty
+        _hold(above)
+        if not os.path.lexists(path):
+            mine = _name_until_ready(path)
+            os.mkdir(mine, 0o700)
+            os.chmod(mine, SHARED)
+            os.rename(mine, path)
+    finally:
+        os.close(above)
+    if not os.path.isdir(path):
+        raise NotADirectoryError(errno.ENOTDIR, "it is not a folder", path)
+
+
+def _hold(folder: int) -> None:
+    """Make folders in it alone: a rename would replace one that another has just made, and is about to use."""
+    import fcntl
+
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
     except OSError:
-        os.rmdir(mine)
-        if not os.path.isdir(path):
-            raise NotADirectoryError(errno.ENOTDIR, "it is not a folder", path) from None
+        pass  # some file systems have no such locks; there a store has its own
 
 
 def _open_shared(path: str, flags: int) -> int:
