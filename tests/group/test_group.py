@@ -4,6 +4,8 @@ import errno
 import json
 import os
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,6 +14,8 @@ import pytest
 from tests.cli.users import User
 from tests.group.members import ASK, TEAM, Machine, Member
 from tests.hub.hubs import somebody, wait_until
+from tests.need import need
+from tests.robustness.disks import need_root
 
 HELLO = ("send", "--from", "ann", "--to", "ben", "--message", "hello")
 
@@ -407,3 +411,28 @@ def check_alone(user: User, gid: int) -> None:
     assert {name.split("/")[1] for name in private if name.startswith("hub")} == {"keys"}
     assert set(found.values()) == {"drwxrws---", "-rw-rw----", "srw-rw----", "drwx------", "-rw-------"}
     assert json.loads((user.home / "hub/lock").read_text())["port"]
+
+
+HIDDEN = """
+import os, signal
+from accord import platform
+other = os.fork()
+if not other:
+    signal.pause()
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+found = [platform.process_started(pid) for pid in (other, os.getpid(), 99999)]
+assert (found[0], found[2]) == (platform.HIDDEN, ""), found
+assert found[1].isdigit()
+"""
+
+
+@pytest.mark.covers("S14.1", "S3")
+def test_a_process_that_the_system_hides_is_not_taken_for_gone() -> None:
+    """Or the lock of another member would be broken. In a /proc of its own: others see the setting too."""
+    need_root()
+    mount = 'mount -o remount,hidepid=2 /proc && exec "$@"'
+    own_proc = [need("unshare"), "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", mount, "sh"]
+    done = subprocess.run([*own_proc, sys.executable, "-c", HIDDEN], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0, done.stderr
