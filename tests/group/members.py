@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from tests.hub.hubs import wait_until
 from tests.robustness.homes import ROOT
 
 TEAM = 61_000  # the group of ann and ben
+HELLO = ("send", "--from", "ann", "--to", "ben", "--message", "hello")
 
 
 class Process:
@@ -168,3 +170,8 @@ def machine(forks: Forks) -> Iterator[Machine]:
         yield Machine(folder, forks)
     finally:
         shutil.rmtree(folder)
+
+
+def modes(home: Path) -> dict[str, str]:
+    """Of all that is in it."""
+    return {str(path.relative_to(home)): stat.filemode(path.lstat().st_mode) for path in home.rglob("*")}
