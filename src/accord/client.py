@@ -16,7 +16,7 @@ _PIECE = 65536
 
 class Connection:
     def __init__(self, path: str, timeout_s: float) -> None:
-        if not place.is_private(os.path.dirname(path)):
+        if not place.is_ours(os.path.dirname(path)):
             raise PermissionError(f"{path} may be somebody else's, who could ask for our files")
         self._socket = socket(AF_UNIX, SOCK_STREAM)
         self._start: list[bytes] = []  # of a line whose end has not come yet

@@ -108,7 +108,11 @@ class Daemon:
     async def _open_doors(self, hub: Hub) -> list[Any]:
         # The socket comes last, so that a port that is taken leaves none behind.
         ports = self._options.get("port"), self._options.get("http_port")
-        doors: list[Any] = [zmq.Door(hub, ports[0]), http.Door(hub, ports[1]), unix.Door(hub)]
+        doors: list[Any] = [http.Door(hub, ports[1]), unix.Door(hub)]
+        if self._home.is_own():
+            doors.insert(0, zmq.Door(hub, ports[0]))  # whose keys are the owner's
+        elif ports[0] is not None:
+            raise errors.HubFailed(reason="only the owner of the home has the keys for a port")
         for door in doors:
             await door.open()
         return doors

@@ -5,13 +5,17 @@ accord.yml          the owner's settings
 agents/NAME.token   the token of each agent that was registered here; agents/STORE/ for those of another store
 operator/token      what the operator shows; apart from the agents', so that a sandbox can hide it
 cache/              what can be made anew at any time
+
+A home is its owner's alone, or shared by a group, as the mode of its folder says (2770). Tokens are never shared.
 """
 
 import os
 
-from accord import errors
+from accord import errors, place
 from accord.store.local import folder
 from accord.store.local.gate import Gate
+
+_MOST_BYTES = 200  # of a token
 
 
 class Home:
@@ -19,28 +23,61 @@ class Home:
         self.path = os.path.abspath(path)
 
     def make(self) -> None:
-        """Make it if it is not there; refuse one that belongs to somebody else."""
-        folder.make_folder(self.path)
-        owner = os.stat(self.path).st_uid
-        if owner != os.geteuid():
-            reason = f"it belongs to user {owner}, and this is user {os.geteuid()}"
-            raise errors.DataDirError(path=self.path, errno=1, reason=reason)
+        """Make it if it is not there; refuse one that belongs to somebody else, or to a group of others."""
+        folder.make_folder(self.path, secret=True)
+        owner, me, gid = os.stat(self.path).st_uid, os.geteuid(), self.gid()
+        if gid is not None and me != 0 and gid not in own_groups():
+            reason = f"it is the home of the group {gid}, which user {me} is not in"
+        elif owner != me and (gid is None or me == 0):
+            reason = f"it belongs to user {owner}, and this is user {me}"
+        else:
+            return
+        raise errors.DataDirError(path=self.path, errno=1, reason=reason)
+
+    def gid(self) -> int | None:
+        """The group that shares it; None: it is its owner's alone."""
+        return os.stat(self.path).st_gid if place.is_shared(self.path) else None
+
+    def is_own(self) -> bool:
+        """Whether this user is its owner, and so the operator."""
+        return os.stat(self.path).st_uid == os.geteuid()
+
+    def admits(self, uid: int, groups: set[int]) -> bool:
+        """Whether a user who is in these groups may use it."""
+        if uid == os.geteuid():
+            return True
+        gid = self.gid()
+        return gid is not None and (gid in groups or uid == os.stat(self.path).st_uid)
 
     def operator_token(self) -> str:
         """The operator's token, made when there is none; "" where it is out of reach, as in a sandbox."""
         path = f"{self.path}/operator/token"
         try:
-            found = _read(path)
+            found = self._read_owners(path)
+            if found:
+                return found
+            self.make()
+            if not self.is_own():
+                return ""
+            folder.make_folder(f"{self.path}/operator", secret=True)
+            _put_first(path, os.urandom(16).hex())
+            return self._read_owners(path)
         except PermissionError:
             return ""
         except OSError as error:
             raise folder.refusal(error, path) from None
-        if not found:
-            self.make()
-            folder.make_folder(f"{self.path}/operator")
-            _put_first(path, os.urandom(16).hex())
-            found = _read(path)
-        return found
+
+    def _read_owners(self, path: str) -> str:
+        """A file of the home's owner. In a group's home a member could have put another there, which they can read."""
+        try:
+            with open(path, "rb") as file:
+                found = os.fstat(file.fileno())
+                is_owners = found.st_uid == os.stat(self.path).st_uid and not found.st_mode & 0o077
+                if is_owners or self.gid() is None:
+                    return _text(file.read(_MOST_BYTES))
+        except FileNotFoundError:
+            return ""
+        raise errors.DataDirError(path=path, errno=1, reason="it is not private to the owner of the home")
 
     def tokens(self, store: str) -> "Tokens":
         """Those of the agents in a store, of which this is a name; "": the one in the home."""
@@ -63,6 +100,10 @@ class Tokens:
         """The token of an agent that was registered here; "" when there is none."""
         try:
             return _read(self.path_of(name))
+        except PermissionError as error:
+            if place.is_shared(self.path):
+                return ""  # another member's
+            raise folder.refusal(error, self.path_of(name)) from None
         except OSError as error:
             raise folder.refusal(error, self.path_of(name)) from None
 
@@ -81,7 +122,8 @@ class Tokens:
     def staged(self, name: str) -> list[tuple[str, str]]:
         """Files and tokens of registrations that were cut short."""
         files = [file for file in self._files() if file.startswith(f"{name}.") and file.endswith(".staged")]
-        return [(f"{self.path}/{file}", _read(f"{self.path}/{file}")) for file in files]
+        own = [path for path in [f"{self.path}/{file}" for file in files] if os.access(path, os.R_OK)]
+        return [(path, _read(path)) for path in own]
 
     def names(self) -> list[str]:
         """Whose tokens lie here."""
@@ -115,16 +157,25 @@ class _Alone:
         self._gate.close()
 
 
+def own_groups() -> set[int]:
+    """Those that this process is in."""
+    return {os.getegid(), *os.getgroups()}
+
+
 def _read(path: str) -> str:
     try:
         with open(path, "rb") as file:
-            return file.read(200).decode("utf-8", "replace").strip()
+            return _text(file.read(_MOST_BYTES))
     except FileNotFoundError:
         return ""
 
 
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace").strip()
+
+
 def _write(path: str, text: str) -> None:
-    fd = folder.open_private(path, os.O_WRONLY | os.O_CREAT)
+    fd = folder.open_private(path, os.O_WRONLY | os.O_CREAT, secret=True)
     try:
         os.write(fd, text.encode() + b"\n")
         os.fsync(fd)

@@ -49,8 +49,21 @@ def socket_path(home: str) -> str:
 
 
 def short_folder() -> str:
-    """The folder of sockets whose own is too long. Others could have made it: see `is_private`."""
+    """The folder of sockets whose own is too long. Others could have made it: see `is_ours`."""
     return f"/tmp/accord-{os.geteuid()}"  # noqa: S108
+
+
+def is_shared(folder: str) -> bool:
+    """Whether a folder is for the whole of its group, as a group's home is and all in it that is no secret: 2770."""
+    try:
+        return os.stat(folder).st_mode & 0o172777 == 0o042770
+    except OSError:
+        return False
+
+
+def is_ours(folder: str) -> bool:
+    """Whether only this user, or a member of the group whose home this is in, can have put a socket there."""
+    return is_private(folder) or (is_shared(folder) and is_shared(os.path.dirname(folder)))
 
 
 def is_private(folder: str) -> bool:

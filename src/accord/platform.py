@@ -6,7 +6,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
+    import _socket
     from typing import Protocol
 
     class FileEvents(Protocol):
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
         def close(self) -> None: ...
 
+
+HIDDEN = "?"  # when a process was started that is another user's, where the system does not tell
 
 _boot_id = ""
 
@@ -79,13 +81,21 @@ if sys.platform == "darwin":
 
         return int(struct.unpack("qqihh", record)[3])
 
-    def peer_of(connection: "socket.socket") -> tuple[int, int]:
+    def peer_of(connection: "_socket.socket") -> tuple[int, int]:
         """The uid and the pid of whoever is at the other end of a unix socket; 0 for a pid that is not known."""
         import struct
 
         found = connection.getsockopt(0, 0x001, 76)  # SOL_LOCAL, LOCAL_PEERCRED
         pid = connection.getsockopt(0, 0x002)  # LOCAL_PEERPID
         return struct.unpack_from("i", found, 4)[0], pid
+
+    def groups_of(connection: "_socket.socket") -> set[int]:
+        """Those that whoever is at the other end of a unix socket was in when it connected."""
+        import struct
+
+        found = connection.getsockopt(0, 0x001, 76)
+        count = struct.unpack_from("h", found, 8)[0]
+        return set(struct.unpack_from(f"{count}I", found, 12))
 
     def wait_for_end(pid: int, timeout_s: float) -> bool:
         """Whether a process is gone, or goes within that time."""
@@ -124,7 +134,7 @@ if sys.platform == "darwin":
         flush(folder_fd)
 
     def process_started(pid: int) -> str:
-        """When the process was started, as one word only good for comparing; "" when there is none."""
+        """When the process was started, as one word only good for comparing; "" when there is none, or HIDDEN."""
         import subprocess
 
         answer = subprocess.run(["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, check=False)
@@ -161,6 +171,7 @@ if sys.platform == "darwin":
 else:
     # Of an open file, so that nothing else that the holder opens or closes lets go of it.
     _SET_LOCK, _GET_LOCK = 37, 36  # F_OFD_SETLK, F_OFD_GETLK
+    _SO_PEERGROUPS = 59
 
     def _lock_record(kind: int) -> bytes:
         import struct
@@ -172,13 +183,25 @@ else:
 
         return int(struct.unpack("hhqqi4x", record)[0])
 
-    def peer_of(connection: "socket.socket") -> tuple[int, int]:
+    def peer_of(connection: "_socket.socket") -> tuple[int, int]:
         """The uid and the pid of whoever is at the other end of a unix socket; 0 for a pid that is not known."""
         import struct
         from socket import SO_PEERCRED, SOL_SOCKET
 
         pid, uid, _ = struct.unpack("3i", connection.getsockopt(SOL_SOCKET, SO_PEERCRED, 12))
         return uid, pid
+
+    def groups_of(connection: "_socket.socket") -> set[int]:
+        """Those that whoever is at the other end of a unix socket was in when it connected; of very many only one."""
+        import struct
+        from socket import SO_PEERCRED, SOL_SOCKET
+
+        _, _, first = struct.unpack("3i", connection.getsockopt(SOL_SOCKET, SO_PEERCRED, 12))
+        try:
+            others = connection.getsockopt(SOL_SOCKET, _SO_PEERGROUPS, 1024)  # Python asks for no more
+        except OSError:
+            others = b""
+        return {first, *struct.unpack(f"{len(others) // 4}I", others)}
 
     def wait_for_end(pid: int, timeout_s: float) -> bool:
         """Whether a process is gone, or goes within that time."""
@@ -244,14 +267,24 @@ else:
             raise OSError(code, os.strerror(code))
 
     def process_started(pid: int) -> str:
-        """When the process was started, as one word only good for comparing; "" when there is none."""
+        """When the process was started, as one word only good for comparing; "" when there is none, or HIDDEN."""
         try:
             with open(f"/proc/{pid}/stat", "rb") as stat:
                 # Field 22; the second one, the program's name, may hold spaces and parentheses.
                 fields = stat.read().rpartition(b")")[2].split()
         except OSError:
-            return ""
+            return HIDDEN if _is_anothers(pid) else ""
         return "" if fields[0] == b"Z" else fields[19].decode()  # a zombie holds nothing any more
+
+    def _is_anothers(pid: int) -> bool:
+        """Whether there is such a process, of another user: these may be hidden in /proc."""
+        try:
+            os.kill(pid, 0)
+        except PermissionError:
+            return True
+        except OSError:
+            pass
+        return False
 
     def _read_boot_id() -> str:
         with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:

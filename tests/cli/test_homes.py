@@ -227,7 +227,7 @@ def test_private_whatever_the_umask(umask: int, user: User) -> None:
     found = [top, *top.rglob("*"), halts, *halts.rglob("*")]
     modes = {str(path.relative_to(user.folder)): stat.filemode(path.lstat().st_mode) for path in found}
     assert set(modes.values()) == {"drwx------", "-rw-------"}, modes
-    for part in ("store.db", "agents/ann.token", "operator/token", "cache/settings.json", "cache/search.db"):
+    for part in ("store.db", "agents/ann.token", "operator/token", f"cache/settings-{NOBODY}.json", "cache/search.db"):
         assert f"deep/home/{part}" in modes
 
 

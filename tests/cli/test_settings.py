@@ -220,7 +220,7 @@ def test_an_edit_that_keeps_size_and_time_is_seen(ann: User) -> None:
 def test_a_damaged_cache_costs_time_only(damage: bytes, user: User) -> None:
     home_file(user, "inbox_limit: 5\n")
     setting(user, "inbox_limit")
-    cache = user.home / "cache" / "settings.json"
+    cache = user.home / "cache" / f"settings-{os.geteuid()}.json"
     assert cache.is_file()
     cache.write_bytes(damage)
     assert setting(user, "inbox_limit")[0] == 5
@@ -230,7 +230,7 @@ def test_a_damaged_cache_costs_time_only(damage: bytes, user: User) -> None:
 def test_a_strange_entry_of_the_cache_costs_time_only(entry: str, user: User) -> None:
     path = home_file(user, "inbox_limit: 5\n")
     setting(user, "inbox_limit")
-    cache = user.home / "cache" / "settings.json"
+    cache = user.home / "cache" / f"settings-{os.geteuid()}.json"
     found = path.stat()
     stamp = f"{found.st_mtime_ns} {found.st_size} {found.st_ino} {found.st_dev}"
     cache.write_text(entry % (path, stamp) if entry.count("%s") == 2 else entry % path)

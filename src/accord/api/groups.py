@@ -409,9 +409,9 @@ class Home:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def init(self) -> dict[str, Any]:
-        """Make the home and its store; other operations do so too when there is none."""
-        return self._call("home.init", {})
+    def init(self, *, group: str | None = None) -> dict[str, Any]:
+        """Make the home and its store, for oneself or for a group; other operations make one too, for oneself."""
+        return self._call("home.init", {"group": group})
 
     def doctor(self) -> dict[str, Any]:
         """Look whether all is well, and say what to do where it is not."""
@@ -876,9 +876,9 @@ class AsyncHome:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
 
-    async def init(self) -> dict[str, Any]:
-        """Make the home and its store; other operations do so too when there is none."""
-        return await self._call("home.init", {})
+    async def init(self, *, group: str | None = None) -> dict[str, Any]:
+        """Make the home and its store, for oneself or for a group; other operations make one too, for oneself."""
+        return await self._call("home.init", {"group": group})
 
     async def doctor(self) -> dict[str, Any]:
         """Look whether all is well, and say what to do where it is not."""

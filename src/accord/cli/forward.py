@@ -51,9 +51,20 @@ def reach(argv: list[str], io: "LocalIo") -> "Connection | None":
     from accord.client import Connection
 
     try:
-        return Connection(path, SILENCE_S)
+        connection = Connection(path, SILENCE_S)
     except OSError:
         return None
+    if place.is_shared(os.path.dirname(path)) and not _is_own(connection):
+        connection.close()
+        return None
+    return connection
+
+
+def _is_own(connection: "Connection") -> bool:
+    """Whether this user runs the hub. Another member of the group shall not be shown this one's tokens and files."""
+    from accord import platform
+
+    return platform.peer_of(connection.raw)[0] == os.geteuid()
 
 
 def is_here(words: list[str]) -> bool:

@@ -37,6 +37,8 @@ def start(connection: Connection, call: Call, params: dict[str, Any]) -> None:
     """Run a command in a thread; the answer holds what is left to print, and the exit code."""
     if params.get("version") != __version__:
         raise errors.GoLocal(reason=f"the hub is accord {__version__}")
+    if connection.session.uid != os.geteuid():
+        raise errors.GoLocal(reason="it is run by another user, who has other files and another HALT")
     _check(params)
     if is_here(_verb(params["argv"])):
         raise errors.GoLocal(reason="this needs its own process")

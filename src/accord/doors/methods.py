@@ -27,11 +27,10 @@ class Connection:
         hub: Hub,
         send_text: Callable[[str], None],
         answered: Callable[[], None],
-        pid: int = 0,
         session: Session | None = None,
     ) -> None:
         self.hub = hub
-        self.session = session or hub.session(pid)
+        self.session = session or hub.session()
         self.peer = Peer(self._serve, send_text, lambda call: answered(), hub.failed)
         self.own: dict[str, Callable[[Call, dict[str, Any]], None]] = {
             "session.open": self._open,

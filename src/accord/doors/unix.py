@@ -1,4 +1,5 @@
-"""The socket in the home: one JSON-RPC message on each line. Only the owner of the home is served."""
+"""The socket in the home: one JSON-RPC message on each line. Only the owner of the home is served, and the
+group that shares it, each under their own uid."""
 
 import asyncio
 import os
@@ -38,7 +39,7 @@ class Door:
         """Take the place of a socket that a killed hub left; the hub's lock says that no other is there."""
         there = os.path.dirname(self._path)
         folder.make_folder(there)
-        if not place.is_private(there):
+        if not place.is_ours(there):
             raise errors.DataDirError(path=there, errno=1, reason="it is not this user's alone")
         folder.unlink_if_there(self._path)
         listening = socket.socket(socket.AF_UNIX)
@@ -47,6 +48,8 @@ class Door:
             listening.bind(self._path)
         finally:
             os.umask(mask)
+        if place.is_shared(there):
+            os.chmod(self._path, 0o660)
         self._server = await self._hub.loop.create_unix_server(partial(Line, self), sock=listening, backlog=_BACKLOG)
 
     def stop_accepting(self) -> None:
@@ -81,13 +84,16 @@ class Line(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
-        uid, pid = platform.peer_of(transport.get_extra_info("socket"))
-        if uid != os.geteuid() or len(self._door.connections) >= self._door.most:
+        peer = transport.get_extra_info("socket")
+        uid, pid = platform.peer_of(peer)
+        is_member = self._hub.home.admits(uid, platform.groups_of(peer))
+        if not is_member or len(self._door.connections) >= self._door.most:
             self._hub.count("refused")
             self._hub.log.warning("refused", door="unix", uid=uid, pid=pid)
             transport.abort()
             return
-        self._connection = Connection(self._hub, self._send, self._answered, pid)
+        session = self._hub.session(pid, uid)
+        self._connection = Connection(self._hub, self._send, self._answered, session)
         self._connection.own["cli.run"] = partial(command.start, self._connection)
         self._connection.can_take = lambda: not self._full
         self._door.connections.add(self)

@@ -86,6 +86,10 @@
     ├── DependencyCycle      tasks that would wait for each other
     ├── NeedsAttention       something is not as it should be, and only a person can tell why
     ├── AuditBroken          the audit's entries are not those that the chain was made of
+    ├── GroupNotFound        no such group of users on this machine
+    ├── NotInGroup           a home for a group that its owner is not in
+    ├── HomeInUse            a home that is one user's, and cannot become a group's any more
+    ├── HubOfAnother         a hub that another user runs
     ├── KeyNeeded            the store is encrypted
     ├── WrongKey             with another key than the one given
     ├── CommitStopped        files that others have reserved are about to be committed
@@ -578,6 +582,28 @@ class NeedsAttention(AccordError):
 class AuditBroken(AccordError):
     code, rpc, exit, http = "AUDIT_BROKEN", -32085, 1, 500
     text = "The audit is not what it was: {reason}. Find out who could write to the store or to {path}."
+
+
+class GroupNotFound(AccordError):
+    code, rpc, exit, http = "GROUP_NOT_FOUND", -32096, 67, 404
+    text = "There is no group {group!r} on this machine. Choose one of yours ({yours}), or have one made for you."
+
+
+class NotInGroup(AccordError):
+    code, rpc, exit, http = "NOT_IN_GROUP", -32097, 77, 403
+    text = (
+        "User {uid} is not in the group {group}. Choose one of yours ({yours}), or have yourself added and log in anew."
+    )
+
+
+class HomeInUse(AccordError):
+    code, rpc, exit, http = "HOME_IN_USE", -32098, 73, 409
+    text = "{path} is a home already, and only a new one can be made for a group. Choose another with --home."
+
+
+class HubOfAnother(AccordError):
+    code, rpc, exit, http = "HUB_OF_ANOTHER", -32099, 77, 403
+    text = "The hub of {home} is process {pid} of another user. Ask them to end it, with: kill {pid}"
 
 
 class KeyNeeded(AccordError):

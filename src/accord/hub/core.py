@@ -100,8 +100,8 @@ class Hub:
 
     # What the doors ask of it.
 
-    def session(self, pid: int = 0) -> Session:
-        return Session(self.home, self.tokens, pid)
+    def session(self, pid: int = 0, uid: int | None = None) -> Session:
+        return Session(self.home, self.tokens, pid, os.geteuid() if uid is None else uid)
 
     def context(self, session: Session, writing: bool) -> Context:
         """What an operation gets to see when this caller asks for it."""

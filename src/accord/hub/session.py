@@ -1,6 +1,5 @@
 """One caller, for as long as it is connected, and what it has shown of itself."""
 
-import os
 from typing import TYPE_CHECKING
 
 from accord import errors, proof
@@ -17,10 +16,10 @@ SESSION = "session.open"  # what a proof of the operator's token is for
 class Session:
     """A caller that is known by what it shows, never by what it could have read."""
 
-    def __init__(self, home: Home, tokens: "Tokens", pid: int = 0) -> None:
+    def __init__(self, home: Home, tokens: "Tokens", pid: int, uid: int) -> None:
         self.agent = ""
         self.request = ""
-        self.uid = os.geteuid()  # no other user gets in
+        self.uid = uid  # the hub's own, or in a group's home another member's
         self.pid = pid  # 0: not known
         self._life = [True]  # shared by all that this connection ever was
         self.hashes: dict[str, str] = {}  # of tokens as they were when first needed, in all contexts of this caller
@@ -57,7 +56,7 @@ class Session:
 
     def renewed(self, request: str) -> "Session":
         """The same caller, in one request of theirs."""
-        other = Session(self._home, self._tokens, self.pid)
+        other = Session(self._home, self._tokens, self.pid, self.uid)
         other.agent, other.request = self.agent, request
         other._operator, other._shown, other.hashes = self._operator, self._shown, self.hashes
         other._life = self._life

@@ -24,6 +24,8 @@ def register(
     project: "Path | None" = None,
 ) -> "dict[str, Any]":
     """Register a name, and get the token to act under it."""
+    if context.caller.uid != os.geteuid():
+        raise errors.GoLocal(reason="the token would be in a file of another user")
     if resume:
         _resume(context, identity)
     else:
@@ -39,6 +41,7 @@ def register(
 @operation(changes=True, beyond=True)
 def unregister(context: "Context", *, identity: "OwnIdentity") -> "dict[str, Any]":
     """Give a name back; its inbox is kept for whoever registers it next."""
+    context.home.make()
     with context.tokens.alone(context.settings["lock_timeout_s"]):
         agents.unregister(context.store, context.actor(identity), context.now(), context.key("unregister"))
         context.tokens.drop(identity)

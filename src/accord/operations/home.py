@@ -7,12 +7,24 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.operations.context import Context
+    from accord.operations.kinds import Text
 
 
 @operation(right=OPERATOR, changes=True, beyond=True)
-def init(context: "Context") -> "dict[str, Any]":
-    """Make the home and its store; other operations do so too when there is none."""
-    return {"home": context.home.path, "durability": context.store.durability, "revision": context.revision()}
+def init(context: "Context", *, group: "Text | None" = None) -> "dict[str, Any]":
+    """Make the home and its store, for oneself or for a group; other operations make one too, for oneself."""
+    from accord.services import group as groups
+
+    if group is not None:
+        groups.share(context.home, groups.find(group))
+    gid = context.home.gid()
+    return {
+        "home": context.home.path,
+        "durability": context.store.durability,
+        "revision": context.revision(),
+        "group": None if gid is None else groups.name(gid),
+        "closed_above": None if gid is None else groups.closed_above(context.home),
+    }
 
 
 @operation()

@@ -89,6 +89,7 @@ HELP = {
     "deadline": "seconds after which it ends whatever is left to do",
     "delay": "seconds before it can be taken",
     "fence": "a lock that must still be held and the number it was granted with, as LOCK:NUMBER",
+    "group": "the group of users who share it, by name or number",
     "force": "take the name over from whoever has it; the inbox is inherited",
     "globs": "patterns of files: *, ?, [a-z], and ** for any folders; a folder has all that is in it",
     "head": "where the audit ended once, as NUMBER:HASH, if that was kept elsewhere",

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from accord import __version__, errors
+from accord import __version__, errors, place
 from accord.home import Home, Tokens
-from accord.services import agents, checkup, discovery
+from accord.services import agents, checkup, discovery, group
 from accord.services.halt import Halt
 from accord.services.hub import ANSWER_WITHIN_S
 from accord.settings import SETTINGS, Settings
@@ -70,6 +70,9 @@ def _settings(settings: Settings) -> str:
 
 def _home(path: str) -> str:
     mode = stat.S_IMODE(os.stat(path).st_mode) if os.path.isdir(path) else 0o700
+    gid = Home(path).gid()
+    if gid is not None:
+        return f"{path}, of the group {group.name(gid)}"
     if mode & 0o077:
         reason = f"others may look into it (mode {mode:o}; it should be 700)"
         raise errors.DataDirError(path=path, errno=0, reason=reason)
@@ -117,11 +120,14 @@ def _agents(store: Store, halts: int) -> str:
 
 
 def _tokens(store: Store, tokens: Tokens) -> str:
-    """Each token that lies here is private, and that of a registered agent."""
+    """Each token that lies here is private, and that of a registered agent; those of other members are theirs."""
     found = tokens.names()
     for name in found:
         path = tokens.path_of(name)
-        mode = stat.S_IMODE(os.stat(path).st_mode)
+        about = os.stat(path)
+        mode = stat.S_IMODE(about.st_mode)
+        if about.st_uid != os.geteuid() and place.is_shared(tokens.path):
+            continue
         if mode & 0o077:
             reason = f"others may read it (mode {mode:o}; it should be 600)"
             raise errors.DataDirError(path=path, errno=0, reason=reason)

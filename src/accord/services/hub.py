@@ -156,7 +156,7 @@ def stop(home: str, deadline_s: float) -> bool:
         return False
     _ask_to_stop(home, pid, deadline_s)
     if not platform.wait_for_end(pid, deadline_s + _GRACE_S) and status(home)["pid"] == pid:
-        os.kill(pid, signal.SIGKILL)  # it is stuck, and loses nothing that was acknowledged
+        _signal(home, pid, signal.SIGKILL)  # it is stuck, and loses nothing that was acknowledged
         platform.wait_for_end(pid, _GRACE_S)
     return True
 
@@ -183,11 +183,17 @@ def _ask_to_stop(home: str, pid: int, deadline_s: float) -> None:
         finally:
             connection.close()
     except (OSError, errors.AccordError):
-        try:
-            os.kill(pid, signal.SIGTERM)
-            os.kill(pid, signal.SIGCONT)  # one that was stopped hears nothing before
-        except ProcessLookupError:
-            pass
+        _signal(home, pid, signal.SIGTERM)
+        _signal(home, pid, signal.SIGCONT)  # one that was stopped hears nothing before
+
+
+def _signal(home: str, pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+    except PermissionError:
+        raise errors.HubOfAnother(home=home, pid=pid) from None
 
 
 def _spawn(files: HubFiles, gate: Gate, options: "Mapping[str, int]", timeout_s: float) -> None:

@@ -9,7 +9,7 @@ The door looks for the last at each handshake and at each message, so that what 
 
 import os
 
-from accord import errors, jsontext
+from accord import errors, jsontext, place
 from accord.model import timestamp
 from accord.services.hub import HubFiles
 from accord.store.local import folder
@@ -136,7 +136,9 @@ class Keys:
 
     def _alone(self, work: "Callable[[], T]") -> "T":
         """Do it while nobody else makes or revokes."""
-        folder.make_folder(self.path)
+        folder.make_folder(self.path, secret=True)
+        if not place.is_private(self.path):
+            raise errors.DataDirError(path=self.path, errno=1, reason="it is not this user's alone")
         folder.make_folder(self._allowed)
         gate = Gate(f"{self.path}/.lock")
         try:

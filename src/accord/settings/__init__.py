@@ -158,8 +158,9 @@ class Settings:
         path = f"{self._home}/{SETTINGS_FILE}"
         if not os.path.lexists(path):
             return []
-        from accord.settings.files import values_of
+        from accord.settings.files import check_owner, values_of
 
+        check_owner(path, self._home)
         return [(path, values_of(path, self._home)[0])]
 
     def _of_project(self) -> "list[tuple[str, dict[str, object]]]":
@@ -196,6 +197,8 @@ def read_cache(path: str) -> "dict[str, Any]":
     """What a file of ours in the cache holds; nothing when it is not there or not whole."""
     try:
         with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                return {}  # in a group's home, where anybody could claim that a file says something else
             found = jsontext.loads(file.read(jsontext.MAX_BYTES))
     except (OSError, errors.InvalidJson):
         return {}

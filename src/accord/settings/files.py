@@ -3,7 +3,7 @@
 import os
 import stat
 
-from accord import errors, jsontext
+from accord import errors, jsontext, place
 from accord.settings import SETTINGS, read_cache
 from accord.store.local import folder
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 20
 
-# Files whose names start so are of the kind that is being written.
-_CACHE = "cache/settings.json"
+# Of paths that their owner trusts, with what they held then.
 _TRUSTED = "operator/trusted.json"
 
 
 def values_of(path: str, home: str) -> tuple[dict[str, object], str]:
     """What a file sets, and the digest of its text."""
     stamp = _stamp(path)
-    cached = read_cache(f"{home}/{_CACHE}").get(path)
+    cache = f"cache/settings-{os.geteuid()}.json"
+    cached = read_cache(f"{home}/{cache}").get(path)
     if isinstance(cached, dict) and cached.get("stamp") == stamp and cached.get("known") == sorted(SETTINGS):
         return cached["values"], cached["digest"]
     values, digest = values_in(path, _read_text(path))
-    _remember(home, _CACHE, path, {"stamp": stamp, "known": sorted(SETTINGS), "values": values, "digest": digest})
+    _remember(home, cache, path, {"stamp": stamp, "known": sorted(SETTINGS), "values": values, "digest": digest})
     return values, digest
 
 
@@ -43,16 +43,26 @@ def is_trusted(path: str, digest: str, home: str) -> bool:
 def trust(path: str, home: str) -> list[str]:
     """Let a project's file, as it is now, set what needs trust; the names of what it sets."""
     values, digest = values_of(path, home)
-    folder.make_folder(home)
+    folder.make_folder(home, secret=True)
     _remember(home, _TRUSTED, path, digest, must=True)
     return sorted(values)
 
 
-def _stamp(path: str) -> str:
+def check_owner(path: str, home: str) -> None:
+    """In a home that a group shares, any member could have put the settings of all there."""
+    if place.is_shared(home) and _stat(path).st_uid not in (os.stat(home).st_uid, 0):
+        raise errors.InvalidConfig(path=path, reason="it is not of the owner of the home, and set for all members")
+
+
+def _stat(path: str) -> os.stat_result:
     try:
-        found = os.stat(path)
+        return os.stat(path)
     except OSError as error:
         raise errors.InvalidConfig(path=path, reason=f"it cannot be read ({error.strerror})") from None
+
+
+def _stamp(path: str) -> str:
+    found = _stat(path)
     if not stat.S_ISREG(found.st_mode):
         raise errors.InvalidConfig(path=path, reason="it is no file")
     return f"{found.st_mtime_ns} {found.st_ctime_ns} {found.st_size} {found.st_ino} {found.st_dev}"
@@ -111,7 +121,7 @@ def _remember(home: str, file: str, key: str, value: object, must: bool = False)
     try:
         if not os.path.isdir(home):
             return  # reading a setting makes no home
-        folder.make_folder(os.path.dirname(path))
+        folder.make_folder(os.path.dirname(path), secret=must)
         text = jsontext.dumps({**read_cache(path), key: value})
         mine = f"{path}.{os.getpid()}"
         fd = folder.open_private(mine, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 
 def init(line: "Line", words: "dict[str, Any]") -> None:
     result = line.call("home.init", words)
-    line.answer(result, lambda: f"{result['home']} is ready\n")
+    line.answer(result, lambda: _ready(result))
+
+
+def _ready(result: "dict[str, Any]") -> str:
+    text = f"{result['home']} is ready"
+    if result["group"] is not None:
+        text += f", for the group {result['group']}"
+    if result["closed_above"] is not None:
+        text += f"; its members cannot get there before you let them through {result['closed_above']} (chmod o+x)"
+    return f"{one_line(text)}\n"
 
 
 def config(line: "Line", words: "dict[str, Any]") -> None:

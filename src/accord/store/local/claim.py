@@ -140,7 +140,7 @@ def _is_gone(owner: str) -> bool:
     words = owner.split(" ")
     if len(words) != _OWNER_WORDS or words[:2] != [_host(), platform.boot_id()]:
         return False
-    return platform.process_started(int(words[2])) != words[3]
+    return platform.process_started(int(words[2])) not in (words[3], platform.HIDDEN)
 
 
 def _host() -> str:

@@ -164,9 +164,8 @@ def _is_named(row: "Row") -> bool:
 
 
 def write_new(path: str, data: bytes, flush: bool = False) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    fd = folder.open_new(path)
     try:
-        os.fchmod(fd, 0o600)
         written = 0
         while written < len(data):
             written += os.write(fd, data[written:])
@@ -182,6 +181,8 @@ def _link_if_there(path: str, other: str) -> None:
         os.link(path, other)
     except FileNotFoundError:
         pass
+    except PermissionError:
+        os.rename(path, other)  # another user's, who saved it so that only they may write it
 
 
 def _rename_if_there(path: str, other: str) -> None:

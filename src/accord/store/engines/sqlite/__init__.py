@@ -245,12 +245,13 @@ class Sqlite:
 
     def _create(self) -> None:
         """Make the database under another name, so that nobody ever meets half a store."""
-        from accord.store.engines.sqlite.making import build
+        from accord.store.engines.sqlite.making import build, make_beside
 
         self.gate.acquire(LOCK_WAIT_S)
         try:
             if not os.path.exists(self._path):
                 build(self._path + "-new")
+                make_beside(self._path)
                 os.rename(self._path + "-new", self._path)
                 folder.flush_folder(os.path.dirname(self._path))
         except OSError as error:

@@ -4,7 +4,7 @@ import os
 
 import apsw
 
-from accord import errors
+from accord import errors, place
 from accord.store.contract import check_contents, new_epoch
 from accord.store.engines.sqlite.failure import meaning
 from accord.store.engines.sqlite.link import FORMAT
@@ -51,6 +51,13 @@ def build(path: str) -> None:
         raise meaning(error, path) from None
     finally:
         os.close(fd)
+
+
+def make_beside(path: str) -> None:
+    """In a folder of a group, the files that SQLite would make for its members only a moment after it has made them."""
+    if place.is_shared(os.path.dirname(path)):
+        for ending in ("-wal", "-shm"):
+            os.close(folder.open_private(path + ending))
 
 
 def fill(link: "Link", contents: "Iterable[Content]") -> None:
