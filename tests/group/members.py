@@ -38,6 +38,9 @@ class Process:
         assert "Traceback" not in found.err, found.err
         return found
 
+    def said(self) -> str:
+        return self._read("out")
+
     def kill(self) -> Done:
         if not self._read("code"):
             os.kill(self.pid, signal.SIGKILL)

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.group.members import HELLO, TEAM, Machine, modes
+from tests.hub.hubs import wait_until
 from tests.need import need
 from tests.robustness.disks import need_root
 
@@ -59,6 +60,21 @@ def test_a_hub_serves_members_under_their_own_uid(team: Machine) -> None:
             assert host.asks("doc.write", {"name": "note", "text": "y"})["by"] == f"uid:{host.uid}"
             assert guest.asks("agent.register", {"identity": "guest"}) == "GO_LOCAL"
             assert team.eve.asks("hub.ping", {}) == ""
+
+
+@pytest.mark.covers("S14.1", "T0.2")
+def test_mail_is_pushed_by_the_hub_of_another(users: Machine) -> None:
+    users.ann.json("init", "--group", str(TEAM))
+    users.ann.json("register", "ann")
+    users.ben.json("register", "ben")
+    for host in (users.ann, users.ben):
+        with host.hub():
+            listener = users.ben.start("--json", "listen", "ben")
+            users.ann.json(*HELLO)
+            try:
+                assert "hello" in wait_until(listener.said, "a message")
+            finally:
+                listener.kill()
 
 
 @pytest.mark.covers("S14.1", "X8")

@@ -1,5 +1,7 @@
-"""The socket in the home: one JSON-RPC message on each line. Only the owner of the home is served, and the
-group that shares it, each under their own uid."""
+"""The socket in the home: one JSON-RPC message on each line.
+
+Only whoever runs the hub is served, and in a home that a group shares its members, each under their own uid.
+"""
 
 import asyncio
 import os

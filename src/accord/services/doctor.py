@@ -74,7 +74,7 @@ def _home(path: str) -> str:
     if gid is not None:
         return f"{path}, of the group {group.name(gid)}"
     if mode & 0o077:
-        reason = f"others may look into it (mode {mode:o}; it should be 700)"
+        reason = f"others may look into it (mode {mode:o}; it should be 700, or 2770 for a group)"
         raise errors.DataDirError(path=path, errno=0, reason=reason)
     return path
 
