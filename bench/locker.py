@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 
 import accord
-from bench import place
+from bench import place, preload
 from bench.processes import answer, run_together, wait_for_start
 
 LOCK = "build"
@@ -26,14 +26,14 @@ class Run:
     lost: int  # grants that are not among the numbers of the lock, or too many there
 
 
-def run(processes: int, pairs: int, seconds: float = 3600.0) -> Run:
-    """Let processes acquire and release one lock so often each, or for `seconds`."""
+def run(processes: int, pairs: int, seconds: float = 3600.0, flush: str = "") -> Run:
+    """Let processes acquire and release one lock so often each, or for `seconds`; `flush` is one of `preload`."""
     with place.folder() as folder:
         home = f"{folder}/home"
         with accord.open(home) as opened:
             opened.lock.list()
         commands = [["bench.locker", home, str(pairs), str(seconds), f"p{n}"] for n in range(processes)]
-        held = [Held(*reply) for reply in run_together(commands, {})]
+        held = [Held(*reply) for reply in run_together(commands, preload.environment(flush) if flush else {})]
         with accord.open(home) as opened:
             last = opened.lock.acquire(name=LOCK, owner="last")["token"]
     return Run(held, abs(last - 1 - sum(one.pairs for one in held)))

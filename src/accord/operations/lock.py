@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from accord.services.locks import Lock
     from accord.store.transaction import Transaction
 
+_REST_S = 0.001  # for each who waits before: less than a grant and a release take
+_LONGEST_REST_S = 0.05
+
 
 @operation(changes=True, halts=True)
 def acquire(
@@ -27,7 +30,9 @@ def acquire(
     applicant = _Applicant(context, name, owner, ttl)
     started = time.monotonic()
     try:
-        found = waiting.until(context, [locks.LOCKS], wait, lambda: applicant.look(wait > 0), applicant.pause_s)
+        found = waiting.until(
+            context, [locks.LOCKS], wait, lambda: applicant.look(wait > 0), applicant.pause_s, applicant.rest_s
+        )
     except (Exception, KeyboardInterrupt):
         applicant.try_to_leave()
         raise
@@ -47,6 +52,7 @@ class _Applicant:
         self._ttl_s = ttl_s
         self._ticket = context.caller.request or new_request()
         self._pause_s = 0.0
+        self._ahead = 0  # how many wait before
 
     def look(self, waits: bool) -> "dict[str, Any] | None":
         """Take the lock if it is there to be taken, else stand in line."""
@@ -55,18 +61,22 @@ class _Applicant:
             return None  # nobody would know that it is theirs
         found = context.change(self._grant)
         if found is None and waits:
-            self._pause_s = self._stand_in_line()
+            self._pause_s, self._ahead = self._stand_in_line()
         return found
 
-    def _stand_in_line(self) -> float:
-        """Until when nothing need be looked at. Doing it twice is doing it once."""
+    def _stand_in_line(self) -> "tuple[float, int]":
+        """Until when nothing need be looked at, and how many wait before. Doing it twice is doing it once."""
         try:
             return transact(self._context.store, self._wait)
         except errors.OutcomeUnknown:
-            return 0.0
+            return 0.0, 0
 
     def pause_s(self) -> float:
         return self._pause_s + 0.001  # when it is over, not just before
+
+    def rest_s(self) -> float:
+        """The others come first, however fast they are: who is far behind need not look at each of their steps."""
+        return min(self._ahead * _REST_S, _LONGEST_REST_S)
 
     def leave(self) -> "tuple[Lock, int]":
         """Wait no longer. Who asks again by the name of the request is told of a grant; nobody else would be."""
@@ -83,8 +93,9 @@ class _Applicant:
         lock = locks.grant(tx, self._name, self._owner, self._ttl_s, self._context.now(), self._ticket)
         return None if lock is None else _shown(lock)
 
-    def _wait(self, tx: "Transaction") -> float:
-        return locks.next_s(tx, locks.wait(tx, self._name, self._owner, self._context.now(), self._ticket))
+    def _wait(self, tx: "Transaction") -> "tuple[float, int]":
+        lock = locks.wait(tx, self._name, self._owner, self._context.now(), self._ticket)
+        return locks.next_s(tx, lock), lock.ahead_of(self._ticket)
 
 
 @operation(changes=True, step=True)

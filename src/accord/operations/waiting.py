@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from accord.operations.context import Context
+    from accord.store.protocols import Watch
 
     T = TypeVar("T")
 
@@ -20,10 +21,12 @@ def until(
     wait_s: float,
     look: "Callable[[], T | None]",
     pause_s: "Callable[[], float]" = lambda: _LONGEST_S,
+    rest_s: "Callable[[], float]" = lambda: 0.0,
 ) -> "T | None":
     """What `look` finds; None when it is nothing for so long.
 
-    It looks whenever a collection that starts with one of `watched` changed, or `pause_s` is over.
+    It looks whenever a collection that starts with one of `watched` changed, though not before `rest_s` is over, or
+    when `pause_s` is.
     """
     found = look()
     if found is not None or wait_s <= 0:
@@ -34,11 +37,20 @@ def until(
         revision = snapshot.revision
     with store.watch(watched, revision) as watch:
         while True:
+            with store.snapshot() as snapshot:
+                looked_at = snapshot.revision
             found = look()
             left_s = deadline - time.monotonic()
             if found is not None or left_s <= 0 or context.is_gone():
                 return found
-            changed = watch.next(max(0.0, min(left_s, pause_s(), _LONGEST_S)))
-            while changed is not None:
-                changed = watch.next(0)
+            _pause(watch, looked_at, min(left_s, pause_s(), _LONGEST_S))
+            time.sleep(min(left_s, rest_s()))
             context.check_halt()
+
+
+def _pause(watch: "Watch", looked_at: int, longest_s: float) -> None:
+    """Return when something changed since that revision, or after so long."""
+    deadline = time.monotonic() + longest_s
+    changed = watch.next(max(0.0, longest_s))
+    while changed is not None and changed.revision <= looked_at:
+        changed = watch.next(max(0.0, deadline - time.monotonic()))
