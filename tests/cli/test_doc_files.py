@@ -108,7 +108,7 @@ def test_folders_that_cannot_be_read(user: User, notes: Path, monkeypatch: pytes
     (notes / "z").mkdir()
     monkeypatch.setattr(os, "lstat", swap)
     failed: dict[str, str] = {}
-    found = [file.relative for file in tree.find("notes", str(user.work), failed.__setitem__)]
+    found = [file.relative for file in tree.find("notes", str(notes), failed.__setitem__)]
     assert found == list(TEXTS)
     assert "too long" in failed.pop(next(iter(failed)))
     assert failed.keys() == {"notes/z"}
@@ -180,6 +180,8 @@ def test_names_that_cannot_be_files_at_once(user: User, notes: Path) -> None:
 def test_what_is_missing(user: User, notes: Path) -> None:
     assert user.run("doc", "import").error == "USAGE"
     assert user.run("doc", "export").error == "USAGE"
+    assert user.run("doc", "import", "notes", "").error == "USAGE"
+    assert user.run("doc", "export", "").error == "USAGE"
     done = user.run("doc", "export", "out", "--prefix", "nothing")
     assert (done.code, done.out) == (0, "nothing done\n")
     assert user.run("doc", "export", "notes/a.md/x").code == 0  # no document, and so no file

@@ -143,7 +143,7 @@ def check_answer(words: list[str], code: int, io: Io) -> None:
     if io.printed.startswith("{"):
         found = json.loads(io.printed)
         assert found["status"] == ("ok" if code in (0, 1) else "error")
-    else:
+    elif not {"import", "export"} & set(words):  # which go on after what is wrong with one file
         assert bool(io.complaints) == (code not in (0, 1))
 
 

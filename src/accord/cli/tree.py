@@ -42,9 +42,12 @@ class File:
         return _text(data)
 
 
-def find(path: str, cwd: str, failed: "Callable[[str, str], None]") -> "Iterator[File]":
-    """A file, or all in a folder but what is hidden; folders that cannot be read are told to `failed`."""
-    there = os.path.realpath(os.path.join(cwd, path))
+def find(path: str, place: str, failed: "Callable[[str, str], None]") -> "Iterator[File]":
+    """A file, or all in a folder but what is hidden; folders that cannot be read are told to `failed`.
+
+    `path` is what its user calls it, `place` where it is.
+    """
+    there = os.path.realpath(place)
     if os.path.isdir(there):
         yield from _in_folder(path, "", lambda: os.open(there, _FOLDER), failed)
     else:

@@ -23,16 +23,16 @@ def edit(line: "Line", words: "dict[str, Any]") -> None:
         raise line.words.wrong("name is missing")
     command = _editor(line)
     text, base = _read(line, words["name"])
-    with_editor = _Editor(command, words["name"], text)
+    editor = _Editor(command, words["name"], text)
     try:
-        found = _Edit(line, words, with_editor).run(text, base)
+        found = _Edit(line, words, editor).run(text, base)
     except (Exception, KeyboardInterrupt) as failure:
-        if with_editor.holds_nothing_new():
-            with_editor.remove()
+        if editor.holds_nothing_new():
+            editor.remove()
             raise
-        reason = str(failure) if isinstance(failure, errors.AccordError) else f"{failure or 'It was interrupted'}."
-        raise errors.NotWritten(name=words["name"], path=with_editor.path, reason=reason) from failure
-    with_editor.remove()
+        reason = str(failure) if isinstance(failure, errors.AccordError) else f"{failure!r}."
+        raise errors.NotWritten(name=words["name"], path=editor.path, reason=reason) from failure
+    editor.remove()
     said = f"is at revision {found['revision']}" if found["changed"] else "was not changed"
     line.answer(found, lambda: f"{found['name']} {said}\n")
 
@@ -82,11 +82,14 @@ class _Editor:
 
     def __init__(self, command: list[str], name: str, text: str) -> None:
         self._command = command
-        self._folder = tempfile.mkdtemp(prefix="accord-")
         self._first = text
         ending = os.path.splitext(name)[1]  # by which editors know what it is
-        self.path = f"{self._folder}/text{ending if ending.isascii() and len(ending) < 20 else ''}"
-        self.put(text)
+        try:
+            self._folder = tempfile.mkdtemp(prefix="accord-")
+            self.path = f"{self._folder}/text{ending if ending.isascii() and len(ending) < 20 else ''}"
+            self.put(text)
+        except OSError as error:
+            raise self.failed(f"there is no room for a file ({error.strerror})") from None
 
     def put(self, text: str) -> None:
         """Make this the text of the file, or leave it as it is."""

@@ -26,11 +26,11 @@ _OF_ONE = (
 
 
 def bring_in(line: "Line", words: "dict[str, Any]") -> int:
-    if "path" not in words:
+    if not all(words.get("path") or [""]):
         raise line.words.wrong("PATH is missing")
     done = _Done(line)
     for path in words["path"]:
-        for file in tree.find(path, line.io.cwd, done.fail):
+        for file in tree.find(path, _place(line, path), done.fail):
             try:
                 name = words.get("prefix", "") + file.relative
                 written = line.call("doc.write", {"name": name, "text": file.read(MAX_BYTES)})
@@ -41,9 +41,9 @@ def bring_in(line: "Line", words: "dict[str, Any]") -> int:
 
 
 def take_out(line: "Line", words: "dict[str, Any]") -> int:
-    if "folder" not in words:
+    if not words.get("folder"):
         raise line.words.wrong("FOLDER is missing")
-    folder = os.path.join(line.io.cwd, words["folder"])
+    folder = _place(line, words["folder"])
     done = _Done(line)
     for name in [one["name"] for one in line.call("doc.list", {"prefix": words.get("prefix", "")})["documents"]]:
         path = os.path.join(words["folder"], name)
@@ -80,6 +80,13 @@ class _Done:
         if not self._line.json:
             self._line.io.err("".join(safe(f"accord: {one['path']}: {one['reason']}\n") for one in self._failed))
         return 1 if self._failed else 0
+
+
+def _place(line: "Line", path: str) -> str:
+    """Where that is, whatever the working directory is."""
+    if not line.io.cwd and not os.path.isabs(path):
+        raise errors.FileUnreadable(path=path, reason="the working directory is gone")
+    return os.path.join(line.io.cwd, path)
 
 
 def _reason(error: Exception) -> str:
