@@ -323,8 +323,8 @@ TABLE: dict[str, list[Row]] = {
             task add Write the parser --id a
             task add
             task add 'not printable: \x1b[31m'
-            task add --id b --after a --priority high Test it --text 'in short'
-            task add --id c --after zz Deploy it
+            task add --id b --needs a --priority high Test it --text 'in short'
+            task add --id c --needs zz Deploy it
             task add --id c --file file Deploy it
             task add --id d --file latin1 Deploy it
             task add --id e --assignee ben Look at it

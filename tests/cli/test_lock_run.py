@@ -276,6 +276,8 @@ class Terminal:
             os.chdir(user.work)
             os.execve("/bin/bash", ["bash", "--norc", "-i"], {**user.env, "PS1": "", "TERM": "dumb"})
         self._seen = b""
+        self._poll = select.poll()
+        self._poll.register(self._fd, select.POLLIN)
 
     def say(self, text: str) -> None:
         os.write(self._fd, text.encode())
@@ -284,7 +286,7 @@ class Terminal:
         deadline = time.monotonic() + 20
         while text.encode() not in self._seen:
             assert time.monotonic() < deadline, self._seen
-            if select.select([self._fd], [], [], 1)[0]:
+            if self._poll.poll(1000):
                 self._seen += os.read(self._fd, 4096)
         self._seen = self._seen.partition(text.encode())[2]
 

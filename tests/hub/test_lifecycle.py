@@ -300,7 +300,7 @@ def test_a_restart_on_a_port_that_is_taken_leaves_the_hub_alone(option: str, ann
 def test_starting_on_another_port_says_what_to_do(hub: User) -> None:
     port = free_port()
     done = hub.run("hub", "start", "--port", str(port))
-    assert f"the hub there runs on port {status(hub)['port']}" in done.err
+    assert f"one runs on port {status(hub)['port']}" in done.err
     assert f"accord hub restart --port {port}" in done.err
     assert "hub start" not in done.err
 

@@ -94,7 +94,13 @@ _VERBS = {
 }
 
 # Options that are called otherwise than the parameter.
-_OPTIONS = {("mail.send", "sender"): "from", ("mail.sent", "sender"): "from", ("lock.acquire", "wait"): "timeout"}
+_OPTIONS = {
+    ("mail.send", "sender"): "from",
+    ("mail.sent", "sender"): "from",
+    ("lock.acquire", "wait"): "timeout",
+    ("task.add", "after"): "needs",
+    ("task.depend", "after"): "needs",
+}
 
 
 class Refused(Exception):

@@ -165,7 +165,9 @@ def check_port(found: "Mapping[str, Any]", port: "int | None") -> None:
     """Refuse a port that is not the running hub's."""
     if port and found["running"] and found["port"] != port:
         there = f" on port {port}; one runs on port {found['port']}, which is used when no port is given"
-        raise errors.HubNotRunning(home=found["home"], there=there, command=f"restart --port {port}")
+        raise errors.HubNotRunning(
+            home=found["home"], there=there, command=f"restart --port {port}", port=found["port"]
+        )
 
 
 def _ask_to_stop(home: str, pid: int, deadline_s: float) -> None:

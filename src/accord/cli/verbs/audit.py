@@ -55,6 +55,7 @@ VERBS = {
         "audit.list",
         extra={"verify": "Flag", "follow": "Flag", "head": "Text"},
         notes={
+            "after": "start after this number",
             "verify": "compare all entries with the chain that was made of them",
             "follow": "go on with what is changed from now on",
             "head": "compare with this too, which was kept elsewhere, as NUMBER:HASH",

@@ -169,15 +169,19 @@ def _left(expires_at: str) -> str:
 
 _ID = ("id",)
 
+_NEEDS = {"after": "needs"}  # `--after` is a number elsewhere
+_FIRST = {"after": "a task that must be done first, which may be given several times"}
+
 VERBS = {
     "task add": Verb(
         add,
         "task.add",
+        names=_NEEDS,
         positional=("title",),
         extra={"file": "Path"},
-        notes={"text": "more about it", "file": "a file with the text; - is standard input"},
+        notes={**_FIRST, "text": "more about it", "file": "a file with the text; - is standard input"},
     ),
-    "task depend": Verb(depend, "task.depend", positional=("id", "after")),
+    "task depend": Verb(depend, "task.depend", positional=("id", "after"), names=_NEEDS, notes=_FIRST),
     "task assign": Verb(assign, "task.assign", positional=("id", "agent")),
     "task claim": Verb(take("task.claim"), "task.claim", positional=_ID),
     "task next": Verb(take("task.next"), "task.next"),

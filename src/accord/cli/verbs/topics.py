@@ -81,7 +81,12 @@ VERBS = {
         notes={"message_file": "a file with the text; - reads standard input"},
         usage="CHANNEL (TEXT | --message-file PATH | -) [OPTION...]",
     ),
-    "topic read": Verb(read, "topic.read", positional=("channel",)),
+    "topic read": Verb(
+        read,
+        "topic.read",
+        positional=("channel",),
+        notes={"after": "start after this number; 0: with all that is kept"},
+    ),
     "topic last": Verb(last, "topic.last", positional=("channel",)),
     "subscribe": Verb(
         subscribe,

@@ -1,0 +1,108 @@
+"""accord doctor: what is well, what is not, and an exit code for scripts."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accord.services import checkup
+from tests.operations.ways import ACCORD, CommandLine, Python, Way
+
+pytestmark = pytest.mark.covers("S13")
+
+
+def found(way: Way) -> dict[str, dict[str, Any]]:
+    return {check["check"]: check for check in Python(way.engine).do("home.doctor")["checks"]}
+
+
+def test_all_is_well(here: Python) -> None:
+    result = here.do("home.doctor")
+    assert result["healthy"], result
+    expected = {"versions", "settings", "home", "free space", "store", "agents", "tokens", "clock", "locks", "queues"}
+    assert expected | {"tasks", "halt", "hub"} == set(found(here))
+
+
+def test_locks_with_who_waits_and_how_long(here: Python, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.do("lock.acquire", name="build", owner="ann")
+    assert found(here)["locks"]["found"] == "1 held, 0 waiting"
+    [lock] = found(here)["locks"]["locks"]
+    assert (lock["name"], lock["owner"], lock["waiting"]) == ("build", "ann", [])
+    assert 0 < lock["left_s"] <= 60
+
+
+def test_a_wait_that_is_too_long(lone_shell: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    lone_shell.do("lock.acquire", name="build", owner="ann")
+    waiter = lone_shell.start(["lock", "acquire", "build", "--owner", "ben", "--timeout", "30"])
+    deadline = time.monotonic() + 20
+    while not (waiting := found(lone_shell)["locks"]["locks"][0]["waiting"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert waiting[0]["owner"] == "ben"
+    monkeypatch.setattr(checkup, "LONGEST_WAIT_S", 0.0)
+    time.sleep(0.1)
+    check = found(lone_shell)["locks"]
+    assert (check["ok"], check["error_code"]) == (False, "NEEDS_ATTENTION")
+    assert "ben has waited" in check["found"]
+    assert "ann" in check["found"]
+    waiter.send_signal(signal.SIGINT)
+    waiter.wait(20)
+
+
+def test_dead_letters(here: Python) -> None:
+    here.do("queue.push", queue="work", payload="x", tries=1)
+    assert found(here)["queues"]["ok"]
+    here.do("queue.fail", queue="work", receipt=here.do("queue.pop", queue="work")["receipt"], reason="no")
+    check = found(here)["queues"]
+    assert not check["ok"]
+    assert "work (1)" in check["found"]
+    assert "accord queue dead work" in check["found"]
+    here.do("queue.drop", queue="work", sequence=1)
+    assert found(here)["queues"]["ok"]
+
+
+def test_claims_that_are_stuck(here: Python, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.do("task.add", title="x", id="build")
+    here.do("task.claim", id="build", agent="ann")
+    assert found(here)["tasks"]["found"] == "1 in work"
+    monkeypatch.setattr(checkup, "LONGEST_CLAIM_S", -1.0)
+    check = found(here)["tasks"]
+    assert not check["ok"]
+    assert "ann has had build since" in check["found"]
+
+
+def test_a_clock_that_went_back(here: Python, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = time.time
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: real() + 3600)
+        here.do("doc.write", name="plan", text="x")
+    check = found(here)["clock"]
+    assert not check["ok"]
+    assert "clock" in check["found"]
+
+
+def test_exit_code_watch_and_log(lone_shell: CommandLine, tmp_path: Path) -> None:
+    assert lone_shell.run(["doctor"]).returncode == 0
+    lone_shell.do("halt.set", reason="stop")
+    assert lone_shell.run(["doctor"]).returncode == 1
+    log = tmp_path / "log"
+    watching = subprocess.Popen(
+        [ACCORD, "doctor", "--watch", "0.05", "--log", str(log)], env=lone_shell.env(), stdout=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 20
+    while not log.exists() or log.read_text().count("\n") < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    watching.terminate()
+    watching.wait(20)
+    first = json.loads(log.read_text().splitlines()[0])
+    assert first["healthy"] is False
+    assert first["at"] <= json.loads(log.read_text().splitlines()[1])["at"]
+    assert log.stat().st_mode & 0o077 == 0
+    for words in (["--watch", "x"], ["--log", "/nowhere/log"]):
+        assert lone_shell.run(["doctor", *words]).returncode in (2, 66)
+    assert os.path.exists(log)
