@@ -19,13 +19,16 @@ unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test test-long check format bench requirements reference demo clean
+.PHONY: help test test-more test-long check format bench requirements reference demo clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-test: $(READY) ## all tests but the long ones
+test: $(READY) ## the tests, in under five minutes
 	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS)
+
+test-more: $(READY) ## the same through more ways in and on more engines, as CI does
+	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m 'not long'
 
 test-long: $(READY) ## all tests, the long ones too
 	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m ''

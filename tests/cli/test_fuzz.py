@@ -25,7 +25,11 @@ UNHURRIED = settings(
 )
 
 # These start processes, wait or go on for ever, and have tests of their own.
-OTHERS = ("demo", "hub", "listen", "events", "lock acquire", "lock run", "reserve install-hook")
+OTHERS = (
+    "bench", "demo", "events", "hub", "listen", "lock acquire", "lock run", "reserve install-hook", "shell",
+    "subscribe",
+)  # fmt: skip
+ENDLESS = ("--follow", "-f", "--watch")
 NAMES = sorted(name for name in VERBS if name not in OTHERS and name.partition(" ")[0] not in OTHERS)
 OPTIONS = sorted({*GLOBALS, *SHORT, *[option for name in NAMES for option in find_verb(name).options()]})
 VALUES = [
@@ -128,6 +132,8 @@ def folder() -> Iterator[Path]:
 
 def waits(words: list[str]) -> bool:
     """Whether a command may wait for longer than a test should."""
+    if any(word.partition("=")[0] in ENDLESS for word in words):
+        return True
     values = [after for word, after in pairwise(words) if word == "--wait"]
     values += [word.partition("=")[2] for word in words if word.startswith("--wait=")]
     return any(text.replace(".", "").strip("0") and text[0] not in "-n" for text in values)

@@ -36,7 +36,12 @@ def checks(engine: Engine) -> list[conformance.Check]:
 @pytest.mark.parametrize(
     ("engine", "check"),
     [
-        pytest.param(engine, check, id=f"{engine.name}-{check.__name__.removeprefix('check_')}")
+        pytest.param(
+            engine,
+            check,
+            id=f"{engine.name}-{check.__name__.removeprefix('check_')}",
+            marks=[] if engine.name == "memory" else [pytest.mark.more],
+        )
         for engine in ENGINES[:2]
         for check in checks(engine)
     ],

@@ -112,7 +112,12 @@ ACTIONS = {
 
 
 # The kind of lock makes no difference to how the files engine tidies up.
-CASES = [(engine, action) for engine in ENGINES for action in ACTIONS if (engine, action) != ("files-mkdir", "tidy")]
+CASES = [
+    pytest.param(engine, action, marks=[pytest.mark.more] if engine == "files-mkdir" or action == "tidy" else [])
+    for engine in ENGINES
+    for action in ACTIONS
+    if (engine, action) != ("files-mkdir", "tidy")
+]
 
 
 @pytest.mark.covers("S4")

@@ -193,7 +193,7 @@ def lost(run: Run, cut: Cut, home: Path, epoch: str) -> frozenset[int]:
 
 
 @pytest.mark.covers("S4")
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *[pytest.param(part, marks=pytest.mark.more) for part in (1, 2, 3)]])
 def test_power_cut(part: int, quick_path: Path) -> None:
     promised = 0
     for seed in range(part, SEEDS, 4):
@@ -206,7 +206,7 @@ def test_power_cut(part: int, quick_path: Path) -> None:
 
 
 @pytest.mark.covers("S4")
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *[pytest.param(part, marks=pytest.mark.more) for part in (1, 2, 3)]])
 def test_power_cut_of_a_failing_disk(part: int, quick_path: Path) -> None:
     """The disk refuses writes now and then, before the power goes: what was acknowledged is there all the same."""
     for seed in range(part, SEEDS, 4):
