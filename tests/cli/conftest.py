@@ -40,7 +40,9 @@ TOO = {
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     module, name = metafunc.module.__name__.rpartition(".")[2], metafunc.function.__name__
     if "user" in metafunc.fixturenames and ((module in BOTH_WAYS and name not in ALONE) or name in TOO):
-        metafunc.parametrize("has_hub", [False, True], ids=["alone", "hub"], indirect=True)
+        # What a hub does is compared with what is done alone by `test_both_ways`, too.
+        ways = [pytest.param(False, id="alone"), pytest.param(True, id="hub", marks=pytest.mark.more)]
+        metafunc.parametrize("has_hub", ways, indirect=True)
 
 
 @pytest.fixture

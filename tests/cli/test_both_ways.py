@@ -111,7 +111,7 @@ TABLE: dict[str, list[Row]] = {
         """),
         Row("register mia", env=ANN),
         Row("unregister ben", env=ANN),
-        Row("discover", env={"ACCORD_AGENT": "not a name"}),
+        Row("discover", hub=False, env={"ACCORD_AGENT": "not a name"}),
     ],
     "sending": [
         *rows("""

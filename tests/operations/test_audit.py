@@ -1,7 +1,9 @@
 """The audit: an entry for every change, and no entry can be changed or taken away unnoticed."""
 
+import fcntl
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,41 @@ def test_every_change_has_an_entry(way: Way) -> None:
     assert "doc/plan" in found[4]["items"]
     assert [entry["number"] for entry in entries(way, after=2, limit=2)] == [3, 4]
     assert [entry["number"] for entry in entries(way, limit=2)] == [5, 6]
+
+
+def test_what_lies_in_files_has_an_entry_too(way: Way, user_home: Path) -> None:
+    register(way, "ann")
+    way.do("halt.set", reason="stop")
+    way.do("halt.lift")
+    found = entries(way)
+    assert [entry["operation"] for entry in found] == ["agent.register", "halt.set", "halt.lift"]
+    assert found[1]["items"] == ["reason=stop"]
+    assert {entry["uid"] for entry in found} == {os.geteuid()}
+
+
+def test_a_halt_makes_no_home(lone_shell: CommandLine, user_home: Path) -> None:
+    lone_shell.do("halt.set", reason="stop")
+    assert not list(user_home.glob("store*"))
+
+
+@pytest.mark.parametrize("name", ['x"y', "human", "all", "a b", "\x1b[31m"])
+def test_nobody_acts_under_a_name_that_no_agent_can_have(lone_shell: CommandLine, name: str) -> None:
+    """Nor gets such a name into the audit."""
+    fill(lone_shell)
+    refusal("INVALID_IDENTITY", lone_shell.acting(name).do, "doc.write", name="plan", text="x")
+    refusal("INVALID_IDENTITY", lone_shell.acting(name).do, "topic.publish", channel="c", message="x")
+    assert len(entries(lone_shell)) == 5
+
+
+def test_one_who_is_stopped_at_the_chain_stops_nobody(lone_shell: CommandLine, user_home: Path) -> None:
+    fill(lone_shell)
+    [chain] = (user_home / "accord/audit").iterdir()
+    with chain.open("rb+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        started = time.monotonic()
+        lone_shell.do("doc.write", name="plan", text="while it is held")
+        assert time.monotonic() - started < 5
+    assert lone_shell.do("audit.verify")["entries"] == 6
 
 
 def test_what_is_read_is_noted_where_that_is_wanted(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,26 @@ def test_only_the_last_ones_are_kept_and_who_is_late_is_told(monkeypatch: pytest
     assert found["missed"] == 12
 
 
+def test_no_more_are_kept_when_many_publish_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "KEPT", 5)
+    store = open_store("")
+
+    def work() -> None:
+        for number in range(30):
+            transact(store, lambda tx, number=number: topics.publish(tx, "builds", "ann", str(number), ""))  # type: ignore[misc]
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for _ in range(5):  # the last ones may have removed the same
+        transact(store, lambda tx: topics.publish(tx, "builds", "ann", "x", ""))
+    found = transact(store, lambda tx: topics.read(tx, "builds", 0, 1000))
+    assert [entry["sequence"] for entry in found["entries"]] == list(range(121, 126))
+    assert found["missed"] == 120
+
+
 def test_subscribers_get_what_comes(shell: CommandLine, tmp_path: Path) -> None:
     publish(shell, "before")
     now = shell.start(["subscribe", "builds"])

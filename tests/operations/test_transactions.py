@@ -6,7 +6,7 @@ import pytest
 
 from accord.operations import call
 from accord.operations.context import local
-from tests.operations.people import refusal
+from tests.operations.people import refusal, register
 from tests.operations.ways import CommandLine, Python, Way
 
 pytestmark = pytest.mark.covers("S4")
@@ -86,6 +86,19 @@ def test_a_halt_stops_what_it_stops_alone(memory: Python) -> None:
     memory.do("halt.set", reason="stop")
     memory.do("tx.run", steps=[write("a", "1")])
     refusal("HALTED", memory.do, "tx.run", steps=[{"operation": "topic.publish", "channel": "b", "message": "x"}])
+
+
+def test_who_waits_to_be_engaged_starts_nothing(way: Way) -> None:
+    register(way, "ann")
+    way.do("halt.set", reason="stop")
+    way.do("halt.lift")
+    ann = way.acting("ann")
+    push = {"operation": "queue.push", "queue": "q", "payload": "x"}
+    refusal("NOT_ENGAGED", ann.do, "queue.push", queue="q", payload="x")
+    refusal("NOT_ENGAGED", ann.do, "tx.run", steps=[push])
+    ann.do("tx.run", steps=[write("a", "what was done is saved")])
+    way.do("halt.engage", all=True)
+    ann.do("tx.run", steps=[push])
 
 
 def test_more_than_a_commit_holds(memory: Python) -> None:

@@ -14,7 +14,7 @@ from accord.doors.methods import Connection
 from accord.doors.rpc import Call
 from accord.errors.table import from_json
 from accord.hub.core import Hub
-from accord.operations.context import Context, engine_of
+from accord.operations.context import Context, agent_of, engine_of
 from accord.services.halt import Halt
 from accord.services.hub import check_port
 from accord.settings import Settings
@@ -88,7 +88,7 @@ class CommandIo:
     def __init__(self, connection: Connection, params: dict[str, Any]) -> None:
         self.env: Mapping[str, str] = params["env"]
         self.cwd: str = params["cwd"]
-        self.agent = self.env.get("ACCORD_AGENT", "").lower()
+        self.agent = agent_of(self.env)
         self.request: str = params["request"]
         self.uid = connection.session.uid
         self._terminal: list[bool] = params["terminal"]

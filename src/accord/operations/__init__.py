@@ -110,8 +110,7 @@ def parameters(function: "Callable[..., Any]") -> dict[str, tuple[str, bool]]:
 def call(context: "Context", name: str, params: "Mapping[str, object]") -> "dict[str, Any]":
     """Do it: the parameters read, the right and the HALT looked at."""
     function = find(name)
-    if function.right == OPERATOR and context.right != OPERATOR:  # type: ignore[attr-defined]
-        raise errors.NotPermitted(operation=name, agent=context.agent or "without the operator's token")
+    check_right(context, name, function)
     given = read(name, function, params)
     if function.halts and not given.get(function.unless):  # type: ignore[attr-defined]
         context.halt.check()
@@ -119,6 +118,11 @@ def call(context: "Context", name: str, params: "Mapping[str, object]") -> "dict
     result = function(during, **given)
     during.witness(function.changes)  # type: ignore[attr-defined]
     return result
+
+
+def check_right(context: "Context", name: str, function: "Callable[..., Any]") -> None:
+    if function.right == OPERATOR and context.right != OPERATOR:  # type: ignore[attr-defined]
+        raise errors.NotPermitted(operation=name, agent=context.agent or "without the operator's token")
 
 
 def read(name: str, function: "Callable[..., Any]", params: "Mapping[str, object]") -> dict[str, object]:

@@ -5,11 +5,11 @@ import time
 
 from accord import errors, jsontext, place
 from accord.home import Home
-from accord.model import HUMAN, timestamp
+from accord.model import HUMAN, read_own_identity, timestamp
 from accord.operations import AGENT, OPERATOR, find
 from accord.services.agents import Actor, check_engaged, check_may_act, check_token, hash_token
-from accord.services.audit import Witness
-from accord.services.audited import Audited, note_read
+from accord.services.audit import ChainKeeper
+from accord.services.audited import ELSEWHERE, Audited, note
 from accord.services.halt import Halt
 from accord.settings import Settings
 from accord.store.contract import KEY_ITEM
@@ -58,7 +58,7 @@ class Owner:
     """Whoever can read the files of the home: they show what lies there."""
 
     def __init__(self, home: Home, settings: Settings, env: "Mapping[str, str]", request: str = "") -> None:
-        self.agent = env.get("ACCORD_AGENT", "").lower()
+        self.agent = agent_of(env)
         self.request = request
         self.uid = os.geteuid()
         self._home = home
@@ -91,8 +91,9 @@ class Context:
         self.caller = caller
         self.operation = ""  # that is being done
         self.given: Mapping[str, object] = {}  # its parameters
+        self.halts = False  # whether a HALT stops it, and who was there at one must be engaged first
         self._tx: Transaction | None = None  # that it is a step of
-        self._witness: Witness | None = None  # that goes on with the audit's chain; a hub has its own
+        self._witness: ChainKeeper | None = None  # that goes on with the audit's chain; a hub has its own
         self._open = open
         self.hashes: dict[str, str] = {}  # of tokens as they were when first needed: who is taken over shall notice
         self._opened: list[Store] = []  # one, once it was needed; shared by all operations of this caller
@@ -120,6 +121,7 @@ class Context:
         other.__dict__.update(self.__dict__)
         other.operation = operation
         other.given = given
+        other.halts = find(operation).halts  # type: ignore[attr-defined]
         return other
 
     def within(self, tx: "Transaction", operation: str, given: "Mapping[str, object]") -> "Context":
@@ -128,14 +130,17 @@ class Context:
         other._tx = tx
         return other
 
-    @property
-    def store(self) -> "Store":
+    def _raw_store(self) -> "Store":
         if not self._opened:
             if self._closed:
                 raise errors.StoreClosed(path=self.home.path)
             self._opened.append(self._open())
-        store = self._opened[0]
-        return Audited(store, self.who, self.operation) if self.operation else store
+        return self._opened[0]
+
+    @property
+    def store(self) -> "Store":
+        store = self._raw_store()
+        return Audited(store, self.who, self.caller.uid, self.operation) if self.operation else store
 
     @property
     def hub(self) -> "Hub":
@@ -181,7 +186,7 @@ class Context:
         """
         if self._tx is not None:
             return work(self._tx)
-        halts = self.halt.count() if self.agent and find(self.operation).halts else 0  # type: ignore[attr-defined]
+        halts = self.halt.count() if self.agent and self.halts else 0
 
         def checked(tx: "Transaction") -> "T":
             if halts:
@@ -198,15 +203,25 @@ class Context:
 
     def witness(self, has_changed: bool) -> None:
         """After an operation: have the audit's chain follow, and note what was read where that is wanted."""
+        if has_changed and self.operation in ELSEWHERE:
+            self._note_change_elsewhere()
         if has_changed and self._witness is not None and self._opened:
             self._witness.changed(self._opened[0])
         if not has_changed and self._opened and self.settings["audit"] == "reads":
-            note_read(self._opened[0], self.who, self.operation, self.given)
+            note(self._opened[0], self.who, self.caller.uid, self.operation, self.given)
+
+    def _note_change_elsewhere(self) -> None:
+        """What lies in files has no commit of its own. A HALT must not fail, or make a home, for want of an entry."""
+        try:
+            if os.path.isdir(self.home.path):
+                note(self._raw_store(), self.who, self.caller.uid, self.operation, self.given)
+        except errors.AccordError:
+            pass
 
     def check_halt(self) -> None:
         """For what goes on for a while: a HALT that came meanwhile stops it."""
         function: Any = find(self.operation)
-        if function.halts and not self.given.get(function.unless):
+        if self.halts and not self.given.get(function.unless):
             self.halt.check()
 
     def key(self, what: str) -> str | None:
@@ -255,7 +270,7 @@ def local(env: "Mapping[str, str]", cwd: str = "", home: str = "", engine: str =
     settings = Settings(there.path, cwd, env, flags)
     caller = Owner(there, settings, env, request)
     context = Context(there, Halt(place.user_home(env)), settings, caller, lambda: open_in(there, settings))
-    context._witness = Witness(there.path)
+    context._witness = ChainKeeper(there.path)
     return context
 
 
@@ -288,6 +303,12 @@ def engine_of(home: Home, settings: Settings) -> str:
 def tokens_of(home: Home, settings: Settings) -> "Tokens":
     engine = settings["engine"]
     return home.tokens(hash_token(engine)[:16] if engine else "")
+
+
+def agent_of(env: "Mapping[str, str]") -> str:
+    """The agent that a process says it is; "": it says nothing. What no agent can be called is refused."""
+    named = env.get("ACCORD_AGENT", "")
+    return read_own_identity(named) if named else ""
 
 
 def _never() -> bool:

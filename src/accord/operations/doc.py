@@ -43,7 +43,7 @@ def rm(
     return context.change(lambda tx: documents.remove(tx, name, how))
 
 
-@operation(changes=True, step=True)
+@operation(changes=True)
 def restore(
     context: "Context", *, name: "Name", revision: "Revision | None" = None, fence: "Fence | None" = None
 ) -> "dict[str, Any]":

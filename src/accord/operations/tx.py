@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 @operation(changes=True)
 def run(context: "Context", *, steps: "Steps") -> "dict[str, Any]":
     """Make several changes in one atomic step: writes of documents, pushes, changes of tasks."""
-    ready = [_read(step, number) for number, step in enumerate(steps, 1)]
-    if any(operations.find(name).halts for name, _ in ready):  # type: ignore[attr-defined]
-        context.halt.check()
+    ready = [_read(context, step, number) for number, step in enumerate(steps, 1)]
+    context.halts = any(operations.find(name).halts for name, _ in ready)  # type: ignore[attr-defined]
+    context.check_halt()
 
     def work(tx: "Transaction") -> "dict[str, Any]":
         return {"results": [_do(context, tx, number, *step) for number, step in enumerate(ready, 1)]}
@@ -25,7 +25,7 @@ def run(context: "Context", *, steps: "Steps") -> "dict[str, Any]":
     return context.change(work)
 
 
-def _read(step: "dict[str, Any]", number: int) -> "tuple[str, dict[str, Any]]":
+def _read(context: "Context", step: "dict[str, Any]", number: int) -> "tuple[str, dict[str, Any]]":
     """The operation of a step, and its parameters."""
     params = dict(step)
     name = params.pop("operation", None)
@@ -34,6 +34,7 @@ def _read(step: "dict[str, Any]", number: int) -> "tuple[str, dict[str, Any]]":
     if function is None or not function.step:
         what = f"{str(name)[:50]!r}" if name else "one without an operation"
         raise errors.Usage(reason=f"Step {number} is {what}, which can be no step", see="the list of operations")
+    operations.check_right(context, name, function)
     return name, operations.read(name, function, params)
 
 

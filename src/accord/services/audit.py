@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
 OFTEN_S = 0.05  # a chain is not made longer more often than that
 
+_PATIENCE_S = 10.0  # of one who compares, with those who make it longer
+_LOOK_S = 0.01
 _DIGITS = 64
 _LINE = _DIGITS + 1
 _FIRST = b"0" * _DIGITS  # what comes before the first
 
 
-class Witness:
+class ChainKeeper:
     """Makes the chain longer after changes, now and then."""
 
     def __init__(self, home: str) -> None:
@@ -68,10 +70,10 @@ def entries(tx: "Transaction", after: "int | None", limit: int) -> "list[dict[st
     return [{"number": int(item.id), **jsontext.loads_own(item.value)} for item in page]  # type: ignore[dict-item]
 
 
-def extend(home: str, store: "Store") -> str:
-    """Make the chain as long as the audit; where it ends, as NUMBER:HASH."""
+def extend(home: str, store: "Store", wait_s: float = 0.0) -> str:
+    """Make the chain as long as the audit; where it ends, as NUMBER:HASH. Whoever is at it already does it for all."""
     store.sync()  # nothing is witnessed that a power cut could take back
-    with _Chain(home, _epoch(store)) as chain:
+    with _Chain(home, _epoch(store), wait_s) as chain:
         last = chain.last()
         for item in _entries(store, chain.length):
             if int(item.id) != chain.length + 1:
@@ -83,11 +85,11 @@ def extend(home: str, store: "Store") -> str:
 
 def verify(home: str, store: "Store", head: str = "") -> "dict[str, Any]":
     """Compare every entry with the chain, and the chain with a line that somebody kept; then go on with it."""
-    with _Chain(home, _epoch(store)) as chain:
+    with _Chain(home, _epoch(store), _PATIENCE_S) as chain:
         path, lines = chain.path, chain.lines()
     _compare(store, lines, path)
     kept = _kept(head, lines, path)
-    end = extend(home, store)
+    end = extend(home, store, _PATIENCE_S)
     return {"entries": int(end.partition(":")[0]), "compared": len(lines), "head": end, "kept": kept}
 
 
@@ -142,7 +144,8 @@ def _hash(before: bytes, entry: bytes) -> bytes:
 class _Chain:
     """The file, for one process at a time."""
 
-    def __init__(self, home: str, epoch: str) -> None:
+    def __init__(self, home: str, epoch: str, wait_s: float) -> None:
+        self._wait_s = wait_s
         self.path = f"{home}/audit/{epoch}.chain"
         self.length = 0  # lines, with those that are not written yet
         self._new: list[bytes] = []
@@ -150,8 +153,12 @@ class _Chain:
     def __enter__(self) -> "_Chain":
         folder.make_folder(os.path.dirname(self.path))
         self._fd = folder.open_private(self.path)
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
-        self._mend()
+        try:
+            self._lock()
+            self._mend()
+        except BaseException:
+            os.close(self._fd)
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -171,6 +178,18 @@ class _Chain:
     def add(self, line: bytes) -> None:
         self._new.append(line + b"\n")
         self.length += 1
+
+    def _lock(self) -> None:
+        deadline = time.monotonic() + self._wait_s
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    holder = "another process"
+                    raise errors.LockTimeout(timeout_seconds=self._wait_s, path=self.path, holder=holder) from None
+                time.sleep(_LOOK_S)
 
     def _mend(self) -> None:
         """Drop what a process that was killed, or a power cut, left half-written at the end."""

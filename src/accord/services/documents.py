@@ -133,9 +133,7 @@ def history(tx: "Transaction", name: str, keep: int) -> "list[dict[str, Any]]":
 def all_of(tx: "Transaction", prefix: str) -> "list[Document | dict[str, Any]]":
     """Every document whose name starts so, in the order of their names; what cannot be read, as what is wrong."""
     found: list[Document | dict[str, Any]] = []
-    for name in sorted(_names(tx)):
-        if not name.startswith(prefix):
-            continue
+    for name in sorted(name for name in _names(tx) if name.startswith(prefix)):
         try:
             document = find(tx, name)
             if document.is_there:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from accord.store.transaction import Transaction
 
 KEPT = 10_000
+_TRIMMED = 3  # that one removes; two who publish at once may remove the same
 
 
 def publish(tx: "Transaction", channel: str, sender: str, message: str, at: str) -> "dict[str, Any]":
@@ -21,9 +22,11 @@ def publish(tx: "Transaction", channel: str, sender: str, message: str, at: str)
     collection = _collection(channel)
     sequence = tx.append(collection, jsontext.dumps(record).encode())
     # As it is now: publishing disturbs nobody who publishes at the same time, and an entry more or less does no harm.
-    last = tx.head(collection, check=False).last
-    if last >= KEPT:
-        tx.delete(collection, number_id(last + 1 - KEPT))
+    oldest = tx.head(collection, check=False).last + 1 - KEPT
+    if oldest > 0:
+        for item in tx.list(collection, limit=_TRIMMED, check=False):
+            if int(item.id) <= oldest:
+                tx.delete(collection, item.id)
     return {"channel": channel, "sequence": sequence}
 
 
@@ -31,7 +34,7 @@ def read(tx: "Transaction", channel: str, after: int, limit: int) -> "dict[str, 
     """The entries after a number, oldest first, and how many there were before them that are no longer kept."""
     collection = _collection(channel)
     page = tx.list(collection, number_id(after) if after else "", limit)
-    missed = int(page[0].id) - after - 1 if page else 0
+    missed = int(page[-1].id) - after - len(page) if page else 0
     epoch = tx.revision.partition(".")[0]
     return {"channel": channel, "entries": [_shown(item, epoch) for item in page], "missed": missed}
 

@@ -34,13 +34,17 @@ def audit(line: "Line", words: "dict[str, Any]") -> None:
 
 def _verify(line: "Line", head: "str | None") -> None:
     result = line.call("audit.verify", {"head": head})
+    line.answer(result, lambda: _verdict(result))
+
+
+def _verdict(result: "dict[str, Any]") -> str:
+    found = f"{result['compared']} of them compared with the chain, none changed"
+    if not result["compared"]:
+        found = "and no chain in this home to compare them with: it starts now"
     kept = "; it holds what was kept" if result["kept"] else ""
-    line.answer(
-        result,
-        lambda: (
-            f"{result['entries']} entries, {result['compared']} of them compared with the chain, none changed{kept}\n"
-            f"keep this elsewhere, and compare later with --head: {result['head']}\n"
-        ),
+    return (
+        f"{result['entries']} entries, {found}{kept}\n"
+        f"keep this elsewhere, and compare later with --head: {result['head']}\n"
     )
 
 
