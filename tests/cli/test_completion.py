@@ -42,8 +42,8 @@ zpty -w shell 'note() { print -r -- "$BUFFER" >>$HOME/lines; BUFFER=; }; zle -N 
 zpty -w shell 'setopt nolistbeep; LISTMAX=999; print -r ready >>$HOME/lines'
 until [[ -s $HOME/lines ]]; do zpty -t shell || exit 8; zpty -r -t shell seen; sleep 0.01; done
 for line; do
-    zpty -w -n shell $line$'\\t\\C-t'
     before=$(wc -l <$HOME/lines)
+    zpty -w -n shell $line$'\\t\\C-t'
     until (( $(wc -l <$HOME/lines) > before )); do zpty -r -t shell seen; sleep 0.01; done
 done
 zpty -d shell
