@@ -98,7 +98,7 @@ def test_what_was_begun_survives_a_kill_at_any_moment(context: Context, tmp_path
     with Shell(context, os.getpid()) as shell:
         shell.locks = {"res": 1}
         shell.steps = [{"name": "a", "text": "x" * 3_000_000}]
-    for _ in range(6):
+    for _ in range(16):
         words = [sys.executable, "-c", WRITER, str(tmp_path), str(os.getpid())]
         with subprocess.Popen(words, stdout=subprocess.PIPE) as writer:
             assert writer.stdout is not None
