@@ -4,6 +4,7 @@ store.db            the default store
 accord.yml          the owner's settings
 agents/NAME.token   the token of each agent that was registered here; agents/STORE/ for those of another store
 operator/token      what the operator shows; apart from the agents', so that a sandbox can hide it
+shell/              what shells have begun with the functions of `accord shellenv`
 cache/              what can be made anew at any time
 
 A home is its owner's alone, or shared by a group, as the mode of its folder says (2770). Tokens are never shared.

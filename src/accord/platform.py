@@ -137,8 +137,13 @@ if sys.platform == "darwin":
         """When the process was started, as one word only good for comparing; "" when there is none, or HIDDEN."""
         import subprocess
 
-        answer = subprocess.run(["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, check=False)
+        words = ["/bin/ps", "-o", "lstart=", "-p", str(pid)]
+        answer = subprocess.run(words, capture_output=True, check=False, env={"TZ": "UTC", "LC_ALL": "C"})
         return "-".join(answer.stdout.decode().split())
+
+    def pid_space() -> str:
+        """A name of all processes that are told apart by their pids, until the machine restarts."""
+        return boot_id()
 
     def _read_boot_id() -> str:
         import ctypes
@@ -275,6 +280,10 @@ else:
         except OSError:
             return HIDDEN if _is_anothers(pid) else ""
         return "" if fields[0] == b"Z" else fields[19].decode()  # a zombie holds nothing any more
+
+    def pid_space() -> str:
+        """A name of all processes that are told apart by their pids, until the machine restarts."""
+        return f"{boot_id()} {os.readlink('/proc/self/ns/pid')}"  # containers count their own
 
     def _is_anothers(pid: int) -> bool:
         """Whether there is such a process, of another user: these may be hidden in /proc."""

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from accord.cli.shells import owner_of
 from accord.cli.verbs.shell import LOCK_S
+from accord.store.local.gate import Gate
 
 pytestmark = pytest.mark.covers("S16")
 
@@ -41,16 +43,16 @@ FUNCTIONS = [
 
 
 class Shells:
-    def __init__(self, home: Path, name: str = "bash") -> None:
+    def __init__(self, home: Path, name: str = "bash", **env: str) -> None:
         self.name = name
+        self.home = home
         path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-        self._env = {"HOME": str(home), "ACCORD_HOME": str(home / "accord"), "PATH": path}
+        self._env = {"HOME": str(home), "ACCORD_HOME": str(home / "accord"), "PATH": path, **env}
 
     def start(self, script: str) -> "subprocess.Popen[str]":
         words = [self.name, "-c", f'eval "$(accord shellenv)"\n{script}']
-        return subprocess.Popen(
-            words, env=self._env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        pipe = subprocess.PIPE
+        return subprocess.Popen(words, env=self._env, cwd=self.home, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
     def run(self, script: str) -> list[str]:
         """What it prints, line by line; errors are not shown."""
@@ -167,6 +169,58 @@ def test_a_killed_shell_leaves_neither_its_lock_nor_half_a_transaction(bash: She
     assert time.monotonic() - began < LOCK_S / 2
     other.communicate("\n", timeout=TIMEOUT_S)
     assert [line.split()[0] for line in bash.run("accord doc list")] == ["document", "b"]
+
+
+def test_what_cannot_be_written_leaves_what_was_there(bash: Shells) -> None:
+    found = bash.run("""
+        begin_file_transaction
+        add_to_transaction a 1
+        (ulimit -f 0; add_to_transaction a 2 2>&1) || echo $?
+        commit_file_transaction
+        safe_read_memory_file a
+    """)
+    assert found[0].endswith("[DATA_DIR_ERROR]")
+    assert found[1:] == ["1", "1"]
+
+
+@pytest.mark.parametrize("lock", ["acquire_file_lock", "accord --home=other --engine=files:there shell lock $$ --"])
+def test_whoever_keeps_a_lock_finds_what_the_shell_finds(tmp_path: Path, lock: str) -> None:
+    (tmp_path / "accord.py").write_text("raise SystemExit('of the working directory')")
+    bash = Shells(tmp_path, ACCORD_HOME="relative")
+    killed = bash.start(f"{lock} res; echo ready; read word")
+    assert killed.stdout is not None
+    assert killed.stdout.readline() == "ready\n"
+    killed.kill()
+    killed.communicate(timeout=TIMEOUT_S)
+    assert bash.run(f"{lock} res {LOCK_S / 2}; echo $?") == ["0"]
+
+
+def test_a_shell_that_waits_for_a_lock_can_release_another(bash: Shells) -> None:
+    holder = bash.start("acquire_file_lock res && echo held; read word")
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    assert bash.run("""
+        acquire_file_lock mine
+        (acquire_file_lock res 4 || echo late) &
+        until accord lock list --json | grep -q '"waiting":.{'; do :; done
+        release_file_lock mine && echo released
+        wait
+    """) == ["released", "late"]
+    holder.communicate("\n", timeout=TIMEOUT_S)
+
+
+def test_a_shell_does_not_wait_for_its_other_functions_for_ever(tmp_path: Path) -> None:
+    bash = Shells(tmp_path, ACCORD_LOCK_TIMEOUT_S="1")
+    process = bash.start("read word; begin_file_transaction 2>&1; acquire_file_lock res; echo $?; accord lock list")
+    (tmp_path / "accord" / "shell").mkdir(parents=True, mode=0o700)
+    path = f"{tmp_path}/accord/shell/{owner_of(process.pid)}.gate"
+    gate = Gate(path)
+    assert gate.try_acquire()
+    found = process.communicate("\n", timeout=TIMEOUT_S)[0].splitlines()
+    gate.close()
+    assert path in found[0]
+    assert found[0].endswith("[LOCK_TIMEOUT]")
+    assert found[1:] == ["1", "no locks are held"]
 
 
 def test_many_shells_at_once(bash: Shells) -> None:

@@ -2,9 +2,10 @@
 
 import subprocess
 import sys
+import time
 
 from accord import errors, platform
-from accord.cli.shells import Shell, owner_of
+from accord.cli.shells import Shell, is_pid, owner_of
 from accord.cli.terminal import safe
 from accord.cli.words import Verb
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 LOCK_S = 30.0  # that a lock lasts unless it is renewed, as it is while the shell lives
 _WAIT_S = 30.0
+_PAUSE_S = 1.0  # after a try to renew it that failed
+_PASSED_ON = ("--home", "--engine", "--hub-port")
 
 # Each function of the shell, and what it does here.
 _FUNCTIONS = {
@@ -52,14 +55,14 @@ def shellenv(line: "Line", words: "dict[str, Any]") -> None:
 def shell(line: "Line", words: "dict[str, Any]") -> int:
     """Its exit codes are those of the functions: 1 for failure or nothing there, 2 for a conflict."""
     what, pid, given = words.get("do", ""), words.get("pid", ""), words.get("words", [])
-    if what not in _DO or not pid.isascii() or not pid.isdigit() or len(pid) > 10:
+    if what not in _DO or not is_pid(pid):
         raise line.words.wrong(f"It takes one of {', '.join(_DO)} and the number of a process")
     do, least, most = _DO[what]
     try:
         if not least <= len(given) <= most:
             raise line.words.wrong(f"{what} takes {least} to {most} words, and got {len(given)}")
-        if do is _keep:  # for as long as the shell lives: it must not hold up its other functions
-            return _keep(line, int(pid), *given)
+        if do in (_lock, _keep):  # they take long, and must not hold up the shell's other functions
+            return do(line, int(pid), *given) or 0
         with Shell(line.context, int(pid)) as there:
             return do(line, there, *given) or 0
     except errors.Empty:
@@ -136,20 +139,44 @@ def _rollback(line: "Line", there: Shell) -> None:
     there.steps = None
 
 
-def _lock(line: "Line", there: Shell, name: str, timeout: str = str(_WAIT_S)) -> None:
-    lock = _name(name)
-    token = line.call("lock.acquire", {"name": lock, "owner": there.owner, "ttl": LOCK_S, "wait": timeout})["token"]
-    there.locks[lock] = token
-    command = [sys.executable, "-m", "accord", "shell", "keep", str(there.pid), "--", lock, str(token), there.owner]
-    subprocess.Popen(
-        command,
-        env=dict(line.io.env),
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+def _lock(line: "Line", pid: int, name: str, timeout: str = str(_WAIT_S)) -> None:
+    shell = Shell(line.context, pid)
+    shell.patience_s = min(shell.patience_s, LOCK_S / 3)  # nobody renews it before it is noted
+    lock: dict[str, Any] = {"name": _name(name), "owner": shell.owner}
+    lock["token"] = line.call("lock.acquire", {**lock, "ttl": LOCK_S, "wait": timeout})["token"]
+    try:
+        with shell as there:
+            there.locks[lock["name"]] = lock["token"]
+        _start_keeper(line, pid, lock)
+    except BaseException:
+        _give_back(line, lock)
+        raise
+
+
+def _give_back(line: "Line", lock: "dict[str, Any]") -> None:
+    """What else went wrong is told already; if this fails too, the lock ends by itself."""
+    try:
+        line.call("lock.release", lock)
+    except errors.AccordError:
+        pass
+
+
+def _start_keeper(line: "Line", pid: int, lock: "dict[str, Any]") -> None:
+    """It finds the same home and the same settings as this command. -P: and no modules in the working directory."""
+    options = [f"{name}={value}" for name, value in line.words.globals.items() if name in _PASSED_ON]
+    words = ["shell", "keep", str(pid), "--", lock["name"], str(lock["token"]), lock["owner"]]
+    try:
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", "accord", *options, *words],
+            env=dict(line.io.env),
+            cwd=line.io.cwd or "/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise errors.CommandNotFound(command=sys.executable, reason=error.strerror) from None
 
 
 def _unlock(line: "Line", there: Shell, name: str) -> None:
@@ -159,18 +186,29 @@ def _unlock(line: "Line", there: Shell, name: str) -> None:
     line.call("lock.release", {"name": _name(name), "owner": there.owner, "token": token})
 
 
-def _keep(line: "Line", pid: int, name: str, token: str, owner: str) -> int:
+def _keep(line: "Line", pid: int, name: str, token: str, owner: str) -> None:
     """Renew a lock while the shell lives and holds it; give it back when the shell is gone."""
     params = {"name": name, "owner": owner, "token": token}
-    while True:
-        is_gone = owner_of(pid) != owner or platform.wait_for_end(pid, LOCK_S / 3)
-        try:
-            if is_gone:
-                line.call("lock.release", params)
-                return 0
-            line.call("lock.renew", {**params, "ttl": LOCK_S})
-        except errors.LockLost:
-            return 0
+    pause_s = LOCK_S / 3
+    try:
+        while owner_of(pid) == owner and not platform.wait_for_end(pid, pause_s):
+            pause_s = LOCK_S / 3 if _try(line, "lock.renew", {**params, "ttl": LOCK_S}) else _PAUSE_S
+        until = platform.boot_seconds() + LOCK_S  # when it has ended by itself
+        while not _try(line, "lock.release", params) and platform.boot_seconds() < until:
+            time.sleep(_PAUSE_S)
+    except errors.LockLost:
+        pass
+
+
+def _try(line: "Line", operation: str, params: "dict[str, Any]") -> bool:
+    """Whether a lock was renewed or released; what fails now may not a moment later."""
+    try:
+        line.call(operation, params)
+    except errors.LockLost:
+        raise
+    except errors.AccordError:
+        return False
+    return True
 
 
 def _enqueue(line: "Line", there: Shell, agent: str, command: str, priority: str = "normal") -> None:
