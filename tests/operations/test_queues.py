@@ -312,6 +312,15 @@ def test_a_request_that_is_made_again_does_nothing_twice(here: Python) -> None:
     assert counts(here) == [0, 1, 0, 0, 0, 0, 1]
 
 
+def test_a_request_that_is_made_again_too_late_gets_nothing(here: Python) -> None:
+    push(here, "x")
+    ask(here.engine, "r1", "pop", visibility=0.2)
+    time.sleep(0.3)
+    with pytest.raises(errors.StaleReceipt):
+        ask(here.engine, "r1", "pop", visibility=0.2)
+    assert pop(here)["payload"] == "x"
+
+
 def test_the_answer_to_a_request_does_not_hold_the_payload(memory: Python) -> None:
     """It would not fit into the commit."""
     push(memory, "\x01" * queues.MAX_BYTES)

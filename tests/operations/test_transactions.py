@@ -56,6 +56,18 @@ def test_documents_queues_and_tasks_together(way: Way) -> None:
     assert [one["payload"] for one in way.do("queue.peek", queue="builds")["entries"]] == ["main"]
 
 
+def test_the_bound_of_a_queue_holds_within(memory: Python, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCORD_QUEUE_LIMIT", "2")
+    push = {"operation": "queue.push", "queue": "builds", "payload": "main"}
+    wrong = refusal("QUEUE_FULL", memory.do, "tx.run", steps=[push, push, push])
+    assert (wrong.details["found"], wrong.details["step"]) == (2, 3)
+    memory.do("tx.run", steps=[push, push, {**push, "queue": "other"}])
+    done = {"operation": "queue.done", "queue": "builds", "receipt": memory.do("queue.pop", queue="builds")["receipt"]}
+    refusal("QUEUE_FULL", memory.do, "tx.run", steps=[push, done])
+    refusal("QUEUE_FULL", memory.do, "tx.run", steps=[done, push, push])
+    memory.do("tx.run", steps=[done, push])
+
+
 def test_a_task_that_a_step_before_has_made(memory: Python) -> None:
     add = {"operation": "task.add", "title": "build it", "id": "build"}
     refusal("TASK_EXISTS", memory.do, "tx.run", steps=[add, add])
