@@ -91,6 +91,12 @@ def test_what_is_not_done_in_time_comes_back_to_its_place(way: Way) -> None:
     assert pop(way)["payload"] == "b"
 
 
+def test_what_is_taken_is_taken_for_a_time(memory: Python) -> None:
+    push(memory, "a")
+    refusal("USAGE", pop, memory, visibility=0)
+    assert counts(memory)[1] == 1
+
+
 def test_what_fails_too_often_is_a_dead_letter(way: Way) -> None:
     push(way, "bad", tries=2)
     push(way, "good")

@@ -33,8 +33,8 @@ def state(way: Way, id: str) -> str:
 
 def lose(way: Way, id: str, agent: str) -> None:
     """Claim it, and let the claim be over."""
-    way.do("task.claim", id=id, agent=agent, ttl=0)
-    time.sleep(0.002)
+    way.do("task.claim", id=id, agent=agent, ttl=0.001)
+    time.sleep(0.003)
 
 
 def test_from_its_addition_to_its_end(way: Way) -> None:
@@ -176,11 +176,19 @@ def test_a_task_returns_when_its_claim_is_over(here: Python) -> None:
     lose(here, "t1", "ann")
     assert listed(here, state="ready") == ["t1"]
     assert [task["id"] for task in here.do("task.board")["ready"]] == ["t1"]
-    assert take(here, "ben", ttl=0) == "t1"
-    time.sleep(0.002)
+    assert take(here, "ben", ttl=0.001) == "t1"
+    time.sleep(0.003)
     assert here.do("task.claim", id="t1", agent="cat", ttl=60)["token"] == 3
     found = [(one["agent"], one["status"]) for one in here.do("task.show", id="t1")["assignments"]]
     assert found == [("ann", "expired"), ("ben", "expired"), ("cat", "claimed")]
+
+
+def test_a_claim_lasts(memory: Python) -> None:
+    """One that is over at once says that it succeeded, and is nobody's."""
+    add(memory)
+    for operation, params in (("claim", {"id": "t1"}), ("next", {}), ("progress", {"id": "t1", "note": "x"})):
+        wrong = refusal("USAGE", memory.do, f"task.{operation}", agent="ann", ttl=0, **params)
+        assert "more than 0 seconds" in wrong.text
 
 
 def test_a_late_done(here: Python) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Count, Fence, Label, Name, Priority, Seconds, Text
+    from accord.operations.kinds import Count, Fence, Label, Lease, Name, Priority, Seconds, Text
     from accord.store.transaction import Transaction
 
     T = TypeVar("T")
@@ -45,7 +45,7 @@ def pop(
     context: "Context",
     *,
     queue: "Name",
-    visibility: "Seconds" = 60,
+    visibility: "Lease" = 60,
     wait: "Seconds" = 0,
     worker: "Label | None" = None,
     fence: "Fence | None" = None,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Flag, Globs, Label, Path, Paths, Seconds, Text
+    from accord.operations.kinds import Flag, Globs, Label, Lease, Path, Paths, Text
     from accord.services.reservations import Reservation
     from accord.store.transaction import Transaction
 
@@ -28,14 +28,13 @@ def add(
     project: "Path",
     globs: "Globs",
     owner: "Label",
-    ttl: "Seconds" = 3600,
+    ttl: "Lease" = 3600,
     note: "Text" = "",
     advisory: "Flag" = False,
 ) -> "dict[str, Any]":
     """Reserve files of a project, or renew that; all of them, or none when another has reserved what overlaps."""
-    if not ttl or len(note) > LONGEST_NOTE:
-        reason = f"note has more than {LONGEST_NOTE} characters" if ttl else "ttl is not more than 0"
-        raise errors.Usage(reason=reason, see="reserve.add")
+    if len(note) > LONGEST_NOTE:
+        raise errors.Usage(reason=f"note has more than {LONGEST_NOTE} characters", see="reserve.add")
     wanted = reservations.Wanted(_project(project), globs, owner, ttl, note, advisory)
 
     def work(tx: "Transaction") -> "dict[str, Any]":

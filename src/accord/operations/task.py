@@ -16,7 +16,19 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Count, Label, Priority, Reason, Seconds, TaskId, TaskIds, TaskState, Text, Title
+    from accord.operations.kinds import (
+        Count,
+        Label,
+        Lease,
+        Priority,
+        Reason,
+        Seconds,
+        TaskId,
+        TaskIds,
+        TaskState,
+        Text,
+        Title,
+    )
     from accord.services.board import Task
     from accord.store.transaction import Transaction
 
@@ -55,7 +67,7 @@ def assign(context: "Context", *, id: "TaskId", agent: "Label", session: "Label 
 
 @operation(changes=True, halts=True, step=True)
 def claim(
-    context: "Context", *, id: "TaskId", agent: "Label", ttl: "Seconds" = _TTL_S, session: "Label | None" = None
+    context: "Context", *, id: "TaskId", agent: "Label", ttl: "Lease" = _TTL_S, session: "Label | None" = None
 ) -> "dict[str, Any]":
     """Take a task, for a time after which it is free again; or keep it for longer."""
     return _change(context, lambda tx: tasks.claim(tx, id, Agent(agent, context.now(), ttl, session or "")))
@@ -63,7 +75,7 @@ def claim(
 
 @operation(changes=True, halts=True)
 def next(
-    context: "Context", *, agent: "Label", ttl: "Seconds" = _TTL_S, wait: "Seconds" = 0, session: "Label | None" = None
+    context: "Context", *, agent: "Label", ttl: "Lease" = _TTL_S, wait: "Seconds" = 0, session: "Label | None" = None
 ) -> "dict[str, Any]":
     """Take the best task that is ready: one assigned to the agent, then the most urgent, then the oldest."""
 
@@ -93,7 +105,7 @@ def start(context: "Context", *, id: "TaskId", agent: "Label") -> "dict[str, Any
 
 @operation(changes=True, step=True)
 def progress(
-    context: "Context", *, id: "TaskId", agent: "Label", note: "Text", ttl: "Seconds | None" = None
+    context: "Context", *, id: "TaskId", agent: "Label", note: "Text", ttl: "Lease | None" = None
 ) -> "dict[str, Any]":
     """Say how it goes with a claimed task; the claim lasts as long again."""
     return _change(context, lambda tx: tasks.progress(tx, id, agent, note, ttl))
