@@ -28,9 +28,10 @@ def acquire(
     """Acquire a lock, in the order in which all who want it came; it ends by itself after a time."""
     applicant = _Applicant(context, name, owner, ttl)
     started = time.monotonic()
+    key = locks.key(name)
     try:
         found = waiting.until(
-            context, [locks.LOCKS], wait, lambda: applicant.look(wait > 0), applicant.pause_s, applicant.rest_s
+            context, key[:1], wait, lambda: applicant.look(wait > 0), applicant.pause_s, applicant.rest_s, key
         )
     except (Exception, KeyboardInterrupt):
         applicant.try_to_leave()
