@@ -8,6 +8,7 @@ import pytest
 
 import accord
 from accord import platform
+from accord.services import board
 from accord.services.tasks import MOST_ASSIGNMENTS
 from tests.operations.people import refusal
 from tests.operations.ways import Python, Way, exit_of
@@ -258,6 +259,30 @@ def test_who_looks_for_work_need_not_wait_until_all_of_many_are_ready(
     memory.do("task.block", id="more", reason="x")
     assert len([take(memory, "ann") for _ in range(43)]) == 43
     refusal("EMPTY", memory.do, "task.next", agent="ann")
+
+
+def test_who_only_looks_need_not_wait_until_all_of_many_are_ready(
+    memory: Python, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits: list[object] = []
+    tidy = board.tidy
+
+    def counted(tx: Any) -> bool:
+        commits.append(tx)
+        return tidy(tx)
+
+    monkeypatch.setattr(board, "tidy", counted)
+    monkeypatch.setattr("accord.operations.task._COMMITS", 2)
+    add(memory, id="first")
+    for n in range(60):
+        add(memory, id=f"n{n}", after=["first"])
+    memory.do("task.done", id="first")
+    memory.do("task.board")
+    assert len(commits) == 2
+    assert len(listed(memory, limit=1000)) == 61
+    assert len(commits) == 4
+    while len(listed(memory, state="ready", limit=1000)) < 60:
+        assert len(commits) < 20
 
 
 def test_one_that_waits_for_200(memory: Python) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from accord.store.transaction import Transaction
 
 _TTL_S = 1800
-_COMMITS = 50  # after which whoever looks for work is content with what is ready by then
+_COMMITS = 50  # after which whoever looks is content with what is where it belongs by then
 _COLUMNS = ("ready", "waiting", "started", "claimed", "blocked", "done")
 
 
@@ -86,7 +86,7 @@ def next(
     def look() -> "dict[str, Any] | None":
         is_tidy, found = False, None
         while found is None and not is_tidy:
-            is_tidy = _tidy(context, _COMMITS)
+            is_tidy = _tidy(context)
             found = context.change(work)
         return found
 
@@ -100,7 +100,8 @@ def next(
 @operation(changes=True, halts=True, step=True)
 def start(context: "Context", *, id: "TaskId", agent: "Label") -> "dict[str, Any]":
     """Say that work on a claimed task has begun; the claim lasts as long again."""
-    return _change(context, lambda tx: tasks.start(tx, id, agent))
+    at = context.now()
+    return _change(context, lambda tx: tasks.start(tx, id, agent, at))
 
 
 @operation(changes=True, step=True)
@@ -108,7 +109,8 @@ def progress(
     context: "Context", *, id: "TaskId", agent: "Label", note: "Text", ttl: "Lease | None" = None
 ) -> "dict[str, Any]":
     """Say how it goes with a claimed task; the claim lasts as long again."""
-    return _change(context, lambda tx: tasks.progress(tx, id, agent, note, ttl))
+    at = context.now()
+    return _change(context, lambda tx: tasks.progress(tx, id, agent, at, note, ttl))
 
 
 @operation(changes=True, step=True)
@@ -182,14 +184,9 @@ def _change(context: "Context", work: "Callable[[Transaction], Task]") -> "dict[
     return context.change(lambda tx: _shown(tx, work(tx)))
 
 
-def _tidy(context: "Context", most: int = 0) -> bool:
-    """Have everything lie where it belongs by now, in any number of commits or at most so many; whether it does."""
-    commits = 0
-    while transact(context.store, boards.tidy):
-        commits += 1
-        if commits == most:
-            return False
-    return True
+def _tidy(context: "Context") -> bool:
+    """Have what is looked at lie where it belongs by now, in so many commits; whether all does."""
+    return not all(transact(context.store, boards.tidy) for _ in range(_COMMITS))
 
 
 def _pause_s(context: "Context") -> float:
