@@ -9,9 +9,9 @@ import pytest
 import accord
 from accord import platform
 from accord.services import board
-from accord.services.tasks import MOST_ASSIGNMENTS
+from accord.services.tasks import MAX_TEXT_BYTES, MOST_ASSIGNMENTS
 from tests.operations.people import refusal
-from tests.operations.ways import Python, Way, exit_of
+from tests.operations.ways import CommandLine, Python, Way, exit_of
 
 pytestmark = pytest.mark.covers("S8")
 
@@ -348,6 +348,14 @@ def test_the_largest_text(way: Way) -> None:
     largest = "é" * 50_000
     add(way, text=largest)
     assert way.do("task.show", id="t1")["text"] == largest
+
+
+def test_a_file_with_more_than_the_largest_text(lone_shell: CommandLine) -> None:
+    with open("text", "w") as file:
+        file.write("x" * (MAX_TEXT_BYTES + 1))
+    done = lone_shell.run(["task", "add", "something", "--file=text"])
+    assert b"The text of a task" in done.stdout
+    assert b"TOO_LARGE" in done.stdout
 
 
 def test_a_task_remembers_only_so_many_who_had_it(memory: Python) -> None:

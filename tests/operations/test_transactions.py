@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from accord import jsontext
 from accord.operations import call
 from accord.operations.context import local
 from tests.operations.people import refusal
@@ -110,6 +111,7 @@ def test_from_a_file_and_from_standard_input(lone_shell: CommandLine) -> None:
     done = lone_shell.run(["tx", "-"], b'[{"operation": "doc.write", "name": "a", "text": "1"}]')
     assert done.returncode == 0, done.stdout
     assert lone_shell.run(["tx", "-"], b"[{").returncode == 65
+    assert b"A list of steps" in lone_shell.run(["tx", "-"], b" " * (jsontext.MAX_BYTES + 1)).stdout
     assert names(lone_shell) == ["a"]
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from accord.store.transaction import Transaction
 
 MAX_TEXT_BYTES = 100_000
+WHAT_TEXT = "The text of a task"
 MAX_NOTE_BYTES = 10_000
 MOST_ASSIGNMENTS = 100  # of one task that are remembered
 
@@ -44,7 +45,7 @@ def add(
     assignee: "str | None" = None,
 ) -> Task:
     """A new task, under an id that no other has."""
-    _check_size("The text of a task", text, MAX_TEXT_BYTES)
+    _check_size(WHAT_TEXT, text, MAX_TEXT_BYTES)
     number = board.count(tx, "tasks") + 1
     if id is None:
         id = _unused(tx, number)
