@@ -16,6 +16,7 @@ TYPES = {
     "Conversation": "str",
     "Count": "int",
     "Seconds": "float",
+    "Lease": "float",
     "Flag": "bool",
     "Text": "str",
     "Path": "str",

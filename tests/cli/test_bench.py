@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from accord.measure import measure, report, workload
+from accord import errors
+from accord.measure import _in_processes, measure, report, workload
 from tests.cli.users import User
 
 pytestmark = pytest.mark.covers("S12")
@@ -33,7 +34,29 @@ def test_one_engine_for_so_long_as_a_table(user: User) -> None:
     done = user.run("bench", "--engine", "memory", "--operations", "1000000", "--duration", "0.1")
     assert done.code == 0
     assert len(re.findall("^memory ", done.out, re.MULTILINE)) == len(workload.NAMES)
-    assert "no update was lost" in done.out
+    assert "no update was lost in the race of 10 threads with 100 updates each" in done.out
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "memory"])
+def test_what_is_set_here_is_not_measured(user: User, engine: str) -> None:
+    (user.work / "accord.yml").write_text("nonsense: [")
+    (user.work / "accord").mkdir()  # not what a worker imports
+    (user.work / "accord" / "__init__.py").write_text("raise ValueError")
+    user.env["ACCORD_QUEUE_LIMIT"] = "nonsense"
+    done = user.run("bench", "--engine", engine, "--operations", "4")
+    assert (done.code, done.err) == (0, "")
+
+
+def test_a_worker_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(errors.BenchFailed, match="failed: KeyError: 'no such workload'"):
+        _in_processes((str(tmp_path), f"sqlite:{tmp_path}/store", "no such workload", 1, 0.0), 2)
+
+    def failing(home: object, index: int) -> object:
+        raise errors.StorageFull(path="x")
+
+    monkeypatch.setitem(workload._WORKLOADS, "race", failing)
+    with pytest.raises(errors.BenchFailed, match="failed: StorageFull: "):
+        measure(["memory"], 4, 0, lambda done, total: None)
 
 
 def test_what_cannot_be_measured(user: User) -> None:

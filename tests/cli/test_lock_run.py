@@ -220,6 +220,27 @@ def test_a_command_does_not_outlive_the_one_who_holds_its_lock(user: User, scrip
     until(lambda: not is_running(pid), "end of the command")
 
 
+@pytest.mark.parametrize("ignored", ["", "trap '' 15;"])
+def test_what_it_leaves_in_the_background_ends_before_the_lock_is_released(user: User, ignored: str) -> None:
+    script = f"({ignored} exec sleep 60) & echo $! > pid; touch $0; sleep 0.3; exit 3"
+    process = start(user, "sh", "-c", script, "made", ttl="1")
+    pid = pid_in(user.work / "pid")
+    assert user.json("lock", "acquire", "build", "--owner", "ben", "--timeout", "20")["token"] == 2
+    assert not is_running(pid)
+    assert process.wait(20) == 3
+    assert process.communicate() == (b"", b"")
+
+
+def test_what_it_leaves_in_the_background_does_not_outlive_the_one_who_ends_it(user: User) -> None:
+    script = "(trap '' 15; exec sleep 60) & echo $! > pid; sleep 0.3; touch $0"
+    process = start(user, "sh", "-c", script, "made")
+    pid = pid_in(user.work / "pid")
+    time.sleep(0.5)  # the command has ended, and what is left is asked to
+    process.kill()
+    process.communicate(timeout=20)
+    until(lambda: not is_running(pid), "end of what was left")
+
+
 def test_no_guard_is_left_behind(user: User) -> None:
     process = start(user, "sh", "-c", "touch $0; sleep 0.3", "made")
     guards = children(process.pid)

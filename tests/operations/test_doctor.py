@@ -69,10 +69,23 @@ def test_claims_that_are_stuck(here: Python, monkeypatch: pytest.MonkeyPatch) ->
     here.do("task.add", title="x", id="build")
     here.do("task.claim", id="build", agent="ann")
     assert found(here)["tasks"]["found"] == "1 in work"
-    monkeypatch.setattr(checkup, "LONGEST_CLAIM_S", -1.0)
+    monkeypatch.setattr(checkup, "LONGEST_SILENCE_S", -1.0)
     check = found(here)["tasks"]
     assert not check["ok"]
-    assert "ann has had build since" in check["found"]
+    assert "ann has build, and said nothing of it since" in check["found"]
+
+
+@pytest.mark.parametrize(("said", "more"), [("claim", {}), ("start", {}), ("progress", {"note": "half of it"})])
+def test_a_long_task_of_which_something_is_heard(
+    memory: Python, monkeypatch: pytest.MonkeyPatch, said: str, more: dict[str, str]
+) -> None:
+    memory.do("task.add", title="x", id="build")
+    memory.do("task.claim", id="build", agent="ann")
+    later = time.time() + checkup.LONGEST_SILENCE_S + 60
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert not found(memory)["tasks"]["ok"]
+    memory.do(f"task.{said}", id="build", agent="ann", **more)
+    assert found(memory)["tasks"]["ok"]
 
 
 def test_a_clock_that_went_back(here: Python, monkeypatch: pytest.MonkeyPatch) -> None:

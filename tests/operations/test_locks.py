@@ -322,3 +322,28 @@ def test_a_line_that_is_too_long_is_not_joined(tmp_path: Path, monkeypatch: pyte
     started = time.monotonic()
     refusal("LOCK_HELD", acquire, way, "ben", wait=30)
     assert time.monotonic() - started < 5
+
+
+def test_who_waits_for_one_lock_does_not_look_at_every_change_of_others(
+    here: Python, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = acquire(here, "ann")
+    looks: list[str] = []
+    grant = locks.grant
+
+    def counted(tx: Any, name: str, *rest: Any) -> Any:
+        looks.append(name)
+        return grant(tx, name, *rest)
+
+    monkeypatch.setattr(locks, "grant", counted)
+    ben = threading.Thread(target=lambda: acquire(here, "ben", wait=20))
+    ben.start()
+    until_waiting(here, 1)
+    began = time.monotonic()
+    for _ in range(60):
+        release(here, "cat", acquire(here, "cat", "other"), "other")
+    most, found = 10 + (time.monotonic() - began) / 0.5, looks.count("build")
+    release(here, "ann", token)
+    ben.join(5)
+    assert not ben.is_alive()
+    assert found < most

@@ -91,6 +91,12 @@ def test_what_is_not_done_in_time_comes_back_to_its_place(way: Way) -> None:
     assert pop(way)["payload"] == "b"
 
 
+def test_what_is_taken_is_taken_for_a_time(memory: Python) -> None:
+    push(memory, "a")
+    refusal("USAGE", pop, memory, visibility=0)
+    assert counts(memory)[1] == 1
+
+
 def test_what_fails_too_often_is_a_dead_letter(way: Way) -> None:
     push(way, "bad", tries=2)
     push(way, "good")
@@ -310,6 +316,15 @@ def test_a_request_that_is_made_again_does_nothing_twice(here: Python) -> None:
     with pytest.raises(errors.StaleReceipt):
         ask(here.engine, "r2", "pop")  # what it was given is gone
     assert counts(here) == [0, 1, 0, 0, 0, 0, 1]
+
+
+def test_a_request_that_is_made_again_too_late_gets_nothing(here: Python) -> None:
+    push(here, "x")
+    ask(here.engine, "r1", "pop", visibility=0.2)
+    time.sleep(0.3)
+    with pytest.raises(errors.StaleReceipt):
+        ask(here.engine, "r1", "pop", visibility=0.2)
+    assert pop(here)["payload"] == "x"
 
 
 def test_the_answer_to_a_request_does_not_hold_the_payload(memory: Python) -> None:

@@ -70,6 +70,27 @@ def test_what_is_released_is_free(way: Way) -> None:
     refusal("USAGE", way.do, "reserve.release", project=PROJECT, owner="ann", globs=["b"], all=True)
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_more_are_released_than_one_commit_holds(memory: Python, named: bool) -> None:
+    globs = [f"f{number}" for number in range(2 * MOST_WRITES)]  # the last commit has nothing left
+    for part in (globs[:MOST_WRITES], globs[MOST_WRITES:]):
+        add(memory, "ann", *part)
+    which: dict[str, Any] = {"globs": globs} if named else {"all": True}
+    refusal("RESERVATION_NOT_FOUND", memory.do, "reserve.release", project=PROJECT, owner="ann", globs=[*globs, "x"])
+    assert len(there(memory)) == len(globs)
+    asked = [
+        call(
+            local({"HOME": "/nonexistent"}, home="/nonexistent", engine=memory.engine, request="r1"),
+            "reserve.release",
+            {"project": PROJECT, "owner": "ann", **which},
+        )
+        for _ in range(2)
+    ]
+    assert sorted(asked[0]["released"]) == sorted(globs)
+    assert asked[0] == asked[1]
+    assert there(memory) == []
+
+
 def test_it_ends_by_itself_and_is_renewed_by_making_it_again(here: Python) -> None:
     add(here, "ann", "a", "b", ttl=0.2)
     add(here, "ann", "a", ttl=60)

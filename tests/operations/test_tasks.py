@@ -8,9 +8,10 @@ import pytest
 
 import accord
 from accord import platform
-from accord.services.tasks import MOST_ASSIGNMENTS
+from accord.services import board
+from accord.services.tasks import MAX_TEXT_BYTES, MOST_ASSIGNMENTS
 from tests.operations.people import refusal
-from tests.operations.ways import Python, Way, exit_of
+from tests.operations.ways import CommandLine, Python, Way, exit_of
 
 pytestmark = pytest.mark.covers("S8")
 
@@ -33,8 +34,8 @@ def state(way: Way, id: str) -> str:
 
 def lose(way: Way, id: str, agent: str) -> None:
     """Claim it, and let the claim be over."""
-    way.do("task.claim", id=id, agent=agent, ttl=0)
-    time.sleep(0.002)
+    way.do("task.claim", id=id, agent=agent, ttl=0.001)
+    time.sleep(0.003)
 
 
 def test_from_its_addition_to_its_end(way: Way) -> None:
@@ -176,11 +177,19 @@ def test_a_task_returns_when_its_claim_is_over(here: Python) -> None:
     lose(here, "t1", "ann")
     assert listed(here, state="ready") == ["t1"]
     assert [task["id"] for task in here.do("task.board")["ready"]] == ["t1"]
-    assert take(here, "ben", ttl=0) == "t1"
-    time.sleep(0.002)
+    assert take(here, "ben", ttl=0.001) == "t1"
+    time.sleep(0.003)
     assert here.do("task.claim", id="t1", agent="cat", ttl=60)["token"] == 3
     found = [(one["agent"], one["status"]) for one in here.do("task.show", id="t1")["assignments"]]
     assert found == [("ann", "expired"), ("ben", "expired"), ("cat", "claimed")]
+
+
+def test_a_claim_lasts(memory: Python) -> None:
+    """One that is over at once says that it succeeded, and is nobody's."""
+    add(memory)
+    for operation, params in (("claim", {"id": "t1"}), ("next", {}), ("progress", {"id": "t1", "note": "x"})):
+        wrong = refusal("USAGE", memory.do, f"task.{operation}", agent="ann", ttl=0, **params)
+        assert "more than 0 seconds" in wrong.text
 
 
 def test_a_late_done(here: Python) -> None:
@@ -252,6 +261,30 @@ def test_who_looks_for_work_need_not_wait_until_all_of_many_are_ready(
     refusal("EMPTY", memory.do, "task.next", agent="ann")
 
 
+def test_who_only_looks_need_not_wait_until_all_of_many_are_ready(
+    memory: Python, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits: list[object] = []
+    tidy = board.tidy
+
+    def counted(tx: Any) -> bool:
+        commits.append(tx)
+        return tidy(tx)
+
+    monkeypatch.setattr(board, "tidy", counted)
+    monkeypatch.setattr("accord.operations.task._COMMITS", 2)
+    add(memory, id="first")
+    for n in range(60):
+        add(memory, id=f"n{n}", after=["first"])
+    memory.do("task.done", id="first")
+    memory.do("task.board")
+    assert len(commits) == 2
+    assert len(listed(memory, limit=1000)) == 61
+    assert len(commits) == 4
+    while len(listed(memory, state="ready", limit=1000)) < 60:
+        assert len(commits) < 20
+
+
 def test_one_that_waits_for_200(memory: Python) -> None:
     add(memory, id="last")
     ids = [add(memory, id=f"n{n}") for n in range(200)]
@@ -315,6 +348,14 @@ def test_the_largest_text(way: Way) -> None:
     largest = "é" * 50_000
     add(way, text=largest)
     assert way.do("task.show", id="t1")["text"] == largest
+
+
+def test_a_file_with_more_than_the_largest_text(lone_shell: CommandLine) -> None:
+    with open("text", "w") as file:
+        file.write("x" * (MAX_TEXT_BYTES + 1))
+    done = lone_shell.run(["task", "add", "something", "--file=text"])
+    assert b"The text of a task" in done.stdout
+    assert b"TOO_LARGE" in done.stdout
 
 
 def test_a_task_remembers_only_so_many_who_had_it(memory: Python) -> None:

@@ -211,13 +211,13 @@ class Board(RuleBasedStateMachine):
 
     @rule(at=picks, agent=agents)
     def start(self, at: int, agent: str) -> None:
-        if task := self.holding(at, agent, lambda tx, id: tasks.start(tx, id, agent)):
+        if task := self.holding(at, agent, lambda tx, id: tasks.start(tx, id, agent, AT)):
             task.is_started = True
             task.until = self.end(task.ttl_s)
 
     @rule(at=picks, agent=agents, ttl_s=st.sampled_from([None, *TTLS]))
     def progress(self, at: int, agent: str, ttl_s: "float | None") -> None:
-        if task := self.holding(at, agent, lambda tx, id: tasks.progress(tx, id, agent, "x", ttl_s)):
+        if task := self.holding(at, agent, lambda tx, id: tasks.progress(tx, id, agent, AT, "x", ttl_s)):
             task.ttl_s = task.ttl_s if ttl_s is None else ttl_s
             task.until = self.end(task.ttl_s)
 

@@ -225,7 +225,7 @@ def test_several_changes_in_one_transaction(meanwhile: Meanwhile) -> None:
         tasks.depend(tx, "t4", ["c"])
         tasks.done(tx, "a", AT)
         tasks.claim(tx, "c", Agent("ann", AT, 60))
-        tasks.progress(tx, "c", "ann", "fast")
+        tasks.progress(tx, "c", "ann", AT, "fast")
         tasks.done(tx, "c", AT, "ann")
         tasks.assign(tx, "t4", Agent("ben", AT))
         tasks.block(tx, "b", "later")

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from accord import jsontext
 from accord.operations import call
 from accord.operations.context import local
 from tests.operations.people import refusal, register
@@ -54,6 +55,18 @@ def test_documents_queues_and_tasks_together(way: Way) -> None:
     assert way.do("task.show", id="build")["agent"] == "ann"
     refusal("STALE_RECEIPT", way.do, "tx.run", steps=[write("plan", "3"), done])
     assert [one["payload"] for one in way.do("queue.peek", queue="builds")["entries"]] == ["main"]
+
+
+def test_the_bound_of_a_queue_holds_within(memory: Python, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCORD_QUEUE_LIMIT", "2")
+    push = {"operation": "queue.push", "queue": "builds", "payload": "main"}
+    wrong = refusal("QUEUE_FULL", memory.do, "tx.run", steps=[push, push, push])
+    assert (wrong.details["found"], wrong.details["step"]) == (2, 3)
+    memory.do("tx.run", steps=[push, push, {**push, "queue": "other"}])
+    done = {"operation": "queue.done", "queue": "builds", "receipt": memory.do("queue.pop", queue="builds")["receipt"]}
+    refusal("QUEUE_FULL", memory.do, "tx.run", steps=[push, done])
+    refusal("QUEUE_FULL", memory.do, "tx.run", steps=[done, push, push])
+    memory.do("tx.run", steps=[done, push])
 
 
 def test_a_task_that_a_step_before_has_made(memory: Python) -> None:
@@ -111,6 +124,7 @@ def test_from_a_file_and_from_standard_input(lone_shell: CommandLine) -> None:
     done = lone_shell.run(["tx", "-"], b'[{"operation": "doc.write", "name": "a", "text": "1"}]')
     assert done.returncode == 0, done.stdout
     assert lone_shell.run(["tx", "-"], b"[{").returncode == 65
+    assert b"A list of steps" in lone_shell.run(["tx", "-"], b" " * (jsontext.MAX_BYTES + 1)).stdout
     assert names(lone_shell) == ["a"]
 
 

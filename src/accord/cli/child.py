@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 KILL_AFTER_S = 5.0
+_DEAD_AFTER_S = 1.0  # of what is killed and not reaped by then, nothing runs any more
 
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _LOOK_S = 0.02
@@ -72,7 +73,7 @@ class Child:
             else:
                 code = os.waitstatus_to_exitcode(status)
                 self._code = self._process.returncode = code if code >= 0 else 128 - code
-                self._close()
+                self._give_terminal(os.getpgrp())
         return self._code
 
     def send(self, number: int) -> None:
@@ -83,11 +84,8 @@ class Child:
             pass  # nobody is left in it, or nobody but zombies
 
     def end(self) -> None:
-        """End the whole group: ask it to, and kill what is there after a while."""
+        """End what is left of the group, if anything is: ask it to, and kill what is there after a while."""
         _end(self._group, self.look)
-
-    def _close(self) -> None:
-        self._give_terminal(os.getpgrp())
         os.write(self._guard, b".")
         os.close(self._guard)
 
@@ -139,17 +137,23 @@ def _guard(group: int) -> int:
 
 
 def _end(group: int, look: "Callable[[], object]") -> None:
-    deadline = time.monotonic() + KILL_AFTER_S
     try:
         os.killpg(group, signal.SIGTERM)
         os.killpg(group, signal.SIGCONT)  # what is stopped cannot end
-        while time.monotonic() < deadline:
-            look()
-            os.killpg(group, 0)
-            time.sleep(_LOOK_S)
+        _watch(group, look, KILL_AFTER_S)
         os.killpg(group, signal.SIGKILL)
+        _watch(group, look, _DEAD_AFTER_S)
     except (ProcessLookupError, PermissionError):
         pass  # nobody is left in it, or nobody but zombies
+
+
+def _watch(group: int, look: "Callable[[], object]", longest_s: float) -> None:
+    """For so long, until there is nobody to signal."""
+    deadline = time.monotonic() + longest_s
+    while time.monotonic() < deadline:
+        look()
+        os.killpg(group, 0)
+        time.sleep(_LOOK_S)
 
 
 def _noted(number: int, frame: object) -> None:

@@ -94,7 +94,8 @@
     ├── WrongKey             with another key than the one given
     ├── CommitStopped        files that others have reserved are about to be committed
     ├── CommandNotFound      a program that `lock run` is to run, and cannot
-    └── HookForeign          a git hook that accord does not know how to change
+    ├── HookForeign          a git hook that accord does not know how to change
+    └── BenchFailed          a worker of `accord bench` that did not come to its end
 
 Each class is one row of the error table: `code` is what programs compare, `rpc` the JSON-RPC number, `exit`
 the exit code of the command line, `http` the HTTP status, `text` what people read.
@@ -629,6 +630,11 @@ class CommandNotFound(AccordError):
 class HookForeign(AccordError):
     code, rpc, exit, http = "HOOK_FOREIGN", -32094, 73, 409
     text = "{path} {reason}, and stays as it is. Have it run `{line}`, and stop the commit when that ends with {stop}."
+
+
+class BenchFailed(AccordError):
+    code, rpc, exit, http = "BENCH_FAILED", -32001, 69, 500
+    text = "A worker of the benchmark failed: {reason}. Nothing of yours was touched. Mend that and run it again."
 
 
 def from_json(found: dict[str, object]) -> AccordError:

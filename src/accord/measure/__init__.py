@@ -4,18 +4,18 @@ Each engine gets a store of its own in a temporary folder. `workload.py` is what
 does it, `report.py` what is made of the times.
 """
 
-import os
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 from accord import errors, jsontext
 from accord.measure import report, workload
 
 ENGINES = ("sqlite", "files", "memory")
+IN_THREADS = ("memory",)  # whose workers are threads; those of the others are processes
 RACERS, ROUNDS = 10, 100
 WORKERS = 4
 
@@ -40,7 +40,7 @@ def _one(engine: str, name: str, operations: int, duration_s: float) -> dict[str
     each = ROUNDS if is_race else max(1, operations // workers)
     with tempfile.TemporaryDirectory(prefix="accord-bench-") as folder:
         url = f"{engine}:{folder}/store"
-        run = _in_threads if engine == "memory" else _in_processes
+        run = _in_threads if engine in IN_THREADS else _in_processes
         outcomes = run((folder, url, name, each, 0.0 if is_race else duration_s), workers)
         facts = report.of(outcomes)
         if is_race:
@@ -50,25 +50,31 @@ def _one(engine: str, name: str, operations: int, duration_s: float) -> dict[str
 
 def _in_processes(job: Job, workers: int) -> list[dict[str, Any]]:
     """Start them, let them go together, and hear what they have to say."""
-    command = [sys.executable, "-m", "accord.measure.worker"]
-    pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": _environment()}
-    started = [subprocess.Popen([*command, *map(str, job), str(index)], **pipe) for index in range(workers)]  # type: ignore[call-overload]
-    try:
-        for process in started:
-            process.stdout.readline()
-        for process in started:
-            process.stdin.close()
-        return [_outcome(process) for process in started]
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
+    folder = job[0]
+    command = [sys.executable, "-m", "accord.measure.worker", *map(str, job)]
+    started: list[subprocess.Popen[bytes]] = []
+    with open(f"{folder}/said", "a+b") as said:
+        try:
+            for index in range(workers):
+                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": said}
+                started.append(subprocess.Popen([*command, str(index)], cwd=folder, **pipes))  # type: ignore[call-overload]
+            for process in started:
+                process.stdout.readline()  # type: ignore[union-attr]
+            for process in started:
+                process.stdin.close()  # type: ignore[union-attr]
+            return [_outcome(process, said) for process in started]
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
 
 
-def _outcome(process: Any) -> dict[str, Any]:
+def _outcome(process: Any, said: BinaryIO) -> dict[str, Any]:
     text = process.stdout.read()
     if process.wait():
-        raise errors.StorageFailing(path="the benchmark", reason=f"a worker ended with {process.returncode}")
+        said.seek(0)
+        lines = said.read().decode(errors="replace").splitlines()
+        raise _failed(lines[-1] if lines else f"it ended with {process.returncode}")
     found: dict[str, Any] = jsontext.loads(text, most=1 << 26)  # type: ignore[assignment]
     return found
 
@@ -76,18 +82,23 @@ def _outcome(process: Any) -> dict[str, Any]:
 def _in_threads(job: Job, workers: int) -> list[dict[str, Any]]:
     """What stays in memory is nobody else's."""
     found: list[dict[str, Any]] = []
+    wrong: list[Exception] = []
 
     def work(index: int) -> None:
-        found.append(workload.run(*job, index))
+        try:
+            found.append(workload.run(*job, index))
+        except Exception as error:
+            wrong.append(error)
 
     threads = [threading.Thread(target=work, args=[index]) for index in range(workers)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    if wrong:
+        raise _failed(f"{type(wrong[0]).__name__}: {wrong[0]}") from wrong[0]
     return found
 
 
-def _environment() -> dict[str, str]:
-    """Nobody's agent, and no settings but the defaults."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("ACCORD_")}
+def _failed(why: str) -> errors.BenchFailed:
+    return errors.BenchFailed(reason=why.rstrip("."))

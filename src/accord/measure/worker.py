@@ -10,7 +10,11 @@ def main() -> None:
     folder, url, name, count, duration_s, index = sys.argv[1:]
     print("ready", flush=True)
     sys.stdin.read()
-    print(jsontext.dumps(workload.run(folder, url, name, int(count), float(duration_s), int(index))))
+    try:
+        found = workload.run(folder, url, name, int(count), float(duration_s), int(index))
+    except Exception as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    print(jsontext.dumps(found))
 
 
 if __name__ == "__main__":

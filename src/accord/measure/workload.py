@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from accord import api, errors
+from accord.operations.context import local
 
 RACE = "race"
 NAMES = (RACE, "write", "read", "lock", "queue")
@@ -15,7 +16,7 @@ _SHARED = "counter"
 def run(folder: str, url: str, name: str, count: int, duration_s: float, index: int) -> dict[str, Any]:
     """Do it so often, or for so long; when it began and ended, and the microseconds of each."""
     times = []
-    with api.open(home=f"{folder}/home", engine=url) as home:
+    with _open(folder, url) as home:
         once = _WORKLOADS[name](home, index)
         began = now = time.monotonic()
         for number in range(count):
@@ -29,8 +30,13 @@ def run(folder: str, url: str, name: str, count: int, duration_s: float, index: 
 
 def counted(folder: str, url: str) -> int:
     """How far the race has counted."""
-    with api.open(home=f"{folder}/home", engine=url) as home:
+    with _open(folder, url) as home:
         return int(home.doc.read(name=_SHARED)["text"])
+
+
+def _open(folder: str, url: str) -> api.Accord:
+    """With no settings but the defaults, whoever asks and wherever they are."""
+    return api.Accord(local({"HOME": folder}, home=f"{folder}/home", engine=url))
 
 
 def _race(home: Any, index: int) -> Callable[[int], None]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Conversation = str
     Count = int
     Seconds = float
+    Lease = float
     Flag = bool
     Text = str
     Path = str
@@ -105,6 +106,14 @@ def _seconds(value: object) -> float:
         seconds = -1.0
     if not 0 <= seconds <= _MOST:
         raise ValueError(f"is not a number of seconds from 0 to {_MOST}")
+    return seconds
+
+
+def _lease(value: object) -> float:
+    """How long something is somebody's."""
+    seconds = _seconds(value)
+    if not seconds:
+        raise ValueError("is not more than 0 seconds")
     return seconds
 
 
@@ -244,6 +253,7 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "Conversation": _conversation,
     "Count": _count,
     "Seconds": _seconds,
+    "Lease": _lease,
     "Flag": _flag,
     "Text": _text,
     "Path": _path,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Grant, Label, Name, Seconds
+    from accord.operations.kinds import Grant, Label, Lease, Name, Seconds
     from accord.services.locks import Lock
     from accord.store.transaction import Transaction
 
@@ -23,15 +23,15 @@ _LONGEST_REST_S = 0.05
 
 @operation(changes=True, halts=True)
 def acquire(
-    context: "Context", *, name: "Name", owner: "Label", ttl: "Seconds" = locks.TTL_S, wait: "Seconds" = 30
+    context: "Context", *, name: "Name", owner: "Label", ttl: "Lease" = locks.TTL_S, wait: "Seconds" = 30
 ) -> "dict[str, Any]":
     """Acquire a lock, in the order in which all who want it came; it ends by itself after a time."""
-    _check_ttl(ttl)
     applicant = _Applicant(context, name, owner, ttl)
     started = time.monotonic()
+    key = locks.key(name)
     try:
         found = waiting.until(
-            context, [locks.LOCKS], wait, lambda: applicant.look(wait > 0), applicant.pause_s, applicant.rest_s
+            context, key[:1], wait, lambda: applicant.look(wait > 0), applicant.pause_s, applicant.rest_s, key
         )
     except (Exception, KeyboardInterrupt):
         applicant.try_to_leave()
@@ -100,10 +100,9 @@ class _Applicant:
 
 @operation(changes=True, step=True)
 def renew(
-    context: "Context", *, name: "Name", owner: "Label", token: "Grant", ttl: "Seconds" = locks.TTL_S
+    context: "Context", *, name: "Name", owner: "Label", token: "Grant", ttl: "Lease" = locks.TTL_S
 ) -> "dict[str, Any]":
     """Have a lock last longer, from now on."""
-    _check_ttl(ttl)
     return context.change(lambda tx: _shown(locks.renew(tx, name, owner, token, ttl)))
 
 
@@ -124,11 +123,6 @@ def list(context: "Context") -> "dict[str, Any]":
     return transact(
         context.store, lambda tx: {"locks": [{**_shown(lock), **_waiting(lock)} for lock in locks.all_of(tx)]}
     )
-
-
-def _check_ttl(ttl_s: float) -> None:
-    if not ttl_s:
-        raise errors.Usage(reason="ttl is not more than 0", see="lock.acquire")
 
 
 def _shown(lock: "Lock") -> "dict[str, Any]":

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Count, Fence, Label, Name, Priority, Seconds, Text
+    from accord.operations.kinds import Count, Fence, Label, Lease, Name, Priority, Seconds, Text
     from accord.store.transaction import Transaction
 
     T = TypeVar("T")
@@ -45,7 +45,7 @@ def pop(
     context: "Context",
     *,
     queue: "Name",
-    visibility: "Seconds" = 60,
+    visibility: "Lease" = 60,
     wait: "Seconds" = 0,
     worker: "Label | None" = None,
     fence: "Fence | None" = None,
@@ -53,12 +53,12 @@ def pop(
     """Take the first entry of a queue; it comes back unless it is done in time."""
     started = time.monotonic()
     is_first = True
-    payloads: dict[int, str | None] = {}  # not kept with the answer to the request, since they may be large
+    payloads: dict[str, str] = {}  # by receipt; not kept with the answer to the request, since they may be large
 
     def take(tx: "Transaction") -> "dict[str, Any] | None":
         found = queues.pop(tx, queue, visibility, worker or context.who, fence)
         if found is not None:
-            payloads[found["sequence"]] = queues.payload(tx, queue, found["sequence"])
+            payloads[found["receipt"]] = queues.payload(tx, queue, found["sequence"])
         return found
 
     def look() -> "dict[str, Any] | None":
@@ -71,13 +71,10 @@ def pop(
     if found is None:
         waited = f", though {round(time.monotonic() - started, 1)} s were waited" if wait else ""
         raise errors.Empty(what=f"The queue {queue}", waited=waited)
-    sequence = found["sequence"]
-    if sequence not in payloads:  # the request was answered before
-        payloads[sequence] = transact(context.store, lambda tx: queues.payload(tx, queue, sequence))
-    payload = payloads[sequence]
-    if payload is None:
-        raise errors.StaleReceipt(queue=queue, receipt=found["receipt"])
-    return {"queue": queue, **found, "payload": payload}
+    receipt = found["receipt"]
+    if receipt not in payloads:  # the request was answered before
+        payloads[receipt] = transact(context.store, lambda tx: queues.payload_again(tx, queue, receipt))
+    return {"queue": queue, **found, "payload": payloads[receipt]}
 
 
 @operation(changes=True, step=True)

@@ -3,7 +3,7 @@
 import os
 import time
 
-from accord import errors
+from accord import errors, jsontext
 from accord.model import timestamp
 from accord.operations import operation
 from accord.services import reservations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Flag, Globs, Label, Path, Paths, Seconds, Text
+    from accord.operations.kinds import Flag, Globs, Label, Lease, Path, Paths, Text
     from accord.services.reservations import Reservation
     from accord.store.transaction import Transaction
 
@@ -28,14 +28,13 @@ def add(
     project: "Path",
     globs: "Globs",
     owner: "Label",
-    ttl: "Seconds" = 3600,
+    ttl: "Lease" = 3600,
     note: "Text" = "",
     advisory: "Flag" = False,
 ) -> "dict[str, Any]":
     """Reserve files of a project, or renew that; all of them, or none when another has reserved what overlaps."""
-    if not ttl or len(note) > LONGEST_NOTE:
-        reason = f"note has more than {LONGEST_NOTE} characters" if ttl else "ttl is not more than 0"
-        raise errors.Usage(reason=reason, see="reserve.add")
+    if len(note) > LONGEST_NOTE:
+        raise errors.Usage(reason=f"note has more than {LONGEST_NOTE} characters", see="reserve.add")
     wanted = reservations.Wanted(_project(project), globs, owner, ttl, note, advisory)
 
     def work(tx: "Transaction") -> "dict[str, Any]":
@@ -60,9 +59,25 @@ def release(
     if all == (globs is not None):
         raise errors.Usage(reason="Give either globs or all", see="reserve.release")
     folder = _project(project)
-    return context.change(
-        lambda tx: {"project": folder, "owner": owner, "released": reservations.release(tx, folder, owner, globs)}
-    )
+    return {"project": folder, "owner": owner, "released": _release(context, folder, owner, globs)}
+
+
+def _release(context: "Context", project: str, owner: str, globs: "Globs | None") -> "Globs":
+    """Which they were. One commit holds only so many."""
+    released: Globs = []
+    while True:
+        left = None if globs is None else [text for text in globs if text not in released]
+        some = _release_some(context, project, owner, left, len(released))
+        released += some
+        if len(some) < reservations.MOST_AT_ONCE:
+            return released
+
+
+def _release_some(context: "Context", project: str, owner: str, globs: "Globs | None", before: int) -> "Globs":
+    """One commit, called by how many were released before: who asks again is told of it."""
+    key = context.key(f"{context.operation} after {before}")
+    params = jsontext.dumps(context.given).encode()
+    return transact(context.store, lambda tx: reservations.release(tx, project, owner, globs), key, params)
 
 
 @operation()

@@ -16,12 +16,24 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Count, Label, Priority, Reason, Seconds, TaskId, TaskIds, TaskState, Text, Title
+    from accord.operations.kinds import (
+        Count,
+        Label,
+        Lease,
+        Priority,
+        Reason,
+        Seconds,
+        TaskId,
+        TaskIds,
+        TaskState,
+        Text,
+        Title,
+    )
     from accord.services.board import Task
     from accord.store.transaction import Transaction
 
 _TTL_S = 1800
-_COMMITS = 50  # after which whoever looks for work is content with what is ready by then
+_COMMITS = 50  # after which whoever looks is content with what is where it belongs by then
 _COLUMNS = ("ready", "waiting", "started", "claimed", "blocked", "done")
 
 
@@ -55,7 +67,7 @@ def assign(context: "Context", *, id: "TaskId", agent: "Label", session: "Label 
 
 @operation(changes=True, halts=True, step=True)
 def claim(
-    context: "Context", *, id: "TaskId", agent: "Label", ttl: "Seconds" = _TTL_S, session: "Label | None" = None
+    context: "Context", *, id: "TaskId", agent: "Label", ttl: "Lease" = _TTL_S, session: "Label | None" = None
 ) -> "dict[str, Any]":
     """Take a task, for a time after which it is free again; or keep it for longer."""
     return _change(context, lambda tx: tasks.claim(tx, id, Agent(agent, context.now(), ttl, session or "")))
@@ -63,7 +75,7 @@ def claim(
 
 @operation(changes=True, halts=True)
 def next(
-    context: "Context", *, agent: "Label", ttl: "Seconds" = _TTL_S, wait: "Seconds" = 0, session: "Label | None" = None
+    context: "Context", *, agent: "Label", ttl: "Lease" = _TTL_S, wait: "Seconds" = 0, session: "Label | None" = None
 ) -> "dict[str, Any]":
     """Take the best task that is ready: one assigned to the agent, then the most urgent, then the oldest."""
 
@@ -74,7 +86,7 @@ def next(
     def look() -> "dict[str, Any] | None":
         is_tidy, found = False, None
         while found is None and not is_tidy:
-            is_tidy = _tidy(context, _COMMITS)
+            is_tidy = _tidy(context)
             found = context.change(work)
         return found
 
@@ -88,15 +100,17 @@ def next(
 @operation(changes=True, halts=True, step=True)
 def start(context: "Context", *, id: "TaskId", agent: "Label") -> "dict[str, Any]":
     """Say that work on a claimed task has begun; the claim lasts as long again."""
-    return _change(context, lambda tx: tasks.start(tx, id, agent))
+    at = context.now()
+    return _change(context, lambda tx: tasks.start(tx, id, agent, at))
 
 
 @operation(changes=True, step=True)
 def progress(
-    context: "Context", *, id: "TaskId", agent: "Label", note: "Text", ttl: "Seconds | None" = None
+    context: "Context", *, id: "TaskId", agent: "Label", note: "Text", ttl: "Lease | None" = None
 ) -> "dict[str, Any]":
     """Say how it goes with a claimed task; the claim lasts as long again."""
-    return _change(context, lambda tx: tasks.progress(tx, id, agent, note, ttl))
+    at = context.now()
+    return _change(context, lambda tx: tasks.progress(tx, id, agent, at, note, ttl))
 
 
 @operation(changes=True, step=True)
@@ -170,14 +184,9 @@ def _change(context: "Context", work: "Callable[[Transaction], Task]") -> "dict[
     return context.change(lambda tx: _shown(tx, work(tx)))
 
 
-def _tidy(context: "Context", most: int = 0) -> bool:
-    """Have everything lie where it belongs by now, in any number of commits or at most so many; whether it does."""
-    commits = 0
-    while transact(context.store, boards.tidy):
-        commits += 1
-        if commits == most:
-            return False
-    return True
+def _tidy(context: "Context") -> bool:
+    """Have what is looked at lie where it belongs by now, in so many commits; whether all does."""
+    return not all(transact(context.store, boards.tidy) for _ in range(_COMMITS))
 
 
 def _pause_s(context: "Context") -> float:

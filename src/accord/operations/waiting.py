@@ -22,11 +22,12 @@ def until(
     look: "Callable[[], T | None]",
     pause_s: "Callable[[], float]" = lambda: _LONGEST_S,
     rest_s: "Callable[[], float]" = lambda: 0.0,
+    key: "tuple[str, str] | None" = None,
 ) -> "T | None":
     """What `look` finds; None when it is nothing for so long.
 
-    It looks whenever a collection that starts with one of `watched` changed, though not before `rest_s` is over, or
-    when `pause_s` is.
+    It looks whenever a collection that starts with one of `watched` changed, or only when the item `key` of one did,
+    though not before `rest_s` is over; or when `pause_s` is.
     """
     found = look()
     if found is not None or wait_s <= 0:
@@ -43,14 +44,14 @@ def until(
             left_s = deadline - time.monotonic()
             if found is not None or left_s <= 0 or context.is_gone():
                 return found
-            _pause(watch, looked_at, min(left_s, pause_s(), _LONGEST_S))
+            _pause(watch, looked_at, min(left_s, pause_s(), _LONGEST_S), key)
             time.sleep(min(left_s, rest_s()))
             context.check_halt()
 
 
-def _pause(watch: "Watch", looked_at: int, longest_s: float) -> None:
+def _pause(watch: "Watch", looked_at: int, longest_s: float, key: "tuple[str, str] | None") -> None:
     """Return when something changed since that revision, or after so long."""
     deadline = time.monotonic() + longest_s
     changed = watch.next(max(0.0, longest_s))
-    while changed is not None and changed.revision <= looked_at:
+    while changed is not None and (changed.revision <= looked_at or not (key is None or key in changed.keys)):
         changed = watch.next(max(0.0, deadline - time.monotonic()))

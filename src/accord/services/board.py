@@ -51,7 +51,7 @@ class Task:
     after: "list[list[Any]]"  # number and id of each task that must be done before
     is_needed: bool  # whether others had to wait for it
     token: int  # of the last claim
-    claim: "dict[str, Any] | None"  # agent, session, since, ttl_s, due (when it ends), is_started
+    claim: "dict[str, Any] | None"  # agent, session, since, said_at, ttl_s, due (when it ends), is_started
     assignments: "dict[str, dict[str, Any]]"  # of each agent that ever had it
     note: str
     created_at: str

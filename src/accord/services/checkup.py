@@ -11,7 +11,7 @@ from accord.store.protocols import Store
 from accord.store.transaction import Transaction, transact
 
 LONGEST_WAIT_S = 60.0  # for a lock
-LONGEST_CLAIM_S = 24 * 3600.0  # of a task that nobody has said anything about
+LONGEST_SILENCE_S = 24 * 3600.0  # of whoever has a task
 MOST_BEHIND_S = 60.0  # of the clock
 
 _MOST = 1000  # tasks that are looked at
@@ -51,9 +51,9 @@ def of_tasks(store: Store) -> dict[str, Any]:
         return [task for state in ("claimed", "started") for task in board.all_of(tx, state, None, _MOST)]
 
     claimed = transact(store, work)
-    stuck = [task for task in claimed if task.claim and _age_s(task.claim["since"], now) > LONGEST_CLAIM_S]
+    stuck = [task for task in claimed if task.claim and _age_s(task.claim["said_at"], now) > LONGEST_SILENCE_S]
     if stuck:
-        what = f"{stuck[0].holder} has had {stuck[0].id} since {stuck[0].claim['since']}"  # type: ignore[index]
+        what = f"{stuck[0].holder} has {stuck[0].id}, and said nothing of it since {stuck[0].claim['said_at']}"  # type: ignore[index]
         raise errors.NeedsAttention(what=what, see=f"accord task show {stuck[0].id}")
     return {"found": f"{len(claimed)} in work"}
 

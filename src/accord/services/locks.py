@@ -66,11 +66,16 @@ class Lock:
             "ticket": self.ticket,
             "waiting": self.waiting,
         }
-        tx.put(*names.to_key(LOCKS, self.name), jsontext.dumps(record).encode())
+        tx.put(*key(self.name), jsontext.dumps(record).encode())
+
+
+def key(name: str) -> "tuple[str, str]":
+    """The item of a lock."""
+    return names.to_key(LOCKS, name)
 
 
 def find(tx: "Transaction", name: str) -> Lock:
-    item = tx.get(*names.to_key(LOCKS, name))
+    item = tx.get(*key(name))
     record: Any = {} if item is None else jsontext.loads_own(item.value)
     return Lock(name, record, tx.now())
 

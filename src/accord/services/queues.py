@@ -190,10 +190,15 @@ def watched(queue: str) -> list[str]:
     return [_place(place, queue) for place in (*PRIORITIES, "due")]
 
 
-def payload(tx: "Transaction", queue: str, sequence: int) -> "str | None":
-    """None when the entry is gone."""
-    item = tx.get(_place("", queue), number_id(sequence), check=False)  # it never changes
-    return None if item is None else item.value.partition(b"\n")[2].decode()
+def payload(tx: "Transaction", queue: str, sequence: int) -> str:
+    """Of an entry that is not done."""
+    item: Any = tx.get(_place("", queue), number_id(sequence), check=False)  # it never changes
+    return str(item.value.partition(b"\n")[2], "utf-8")
+
+
+def payload_again(tx: "Transaction", queue: str, receipt: str) -> str:
+    """For whoever took it with this receipt, as long as it is theirs."""
+    return payload(tx, queue, int(str(_in_flight(tx, queue, receipt).id)))
 
 
 def peek(tx: "Transaction", queue: str, limit: int) -> "list[dict[str, Any]]":
@@ -254,6 +259,7 @@ def _check_room(tx: "Transaction", queue: str, limit: int) -> None:
         _length(tx, queue, check=True)
     if length >= limit:
         raise errors.QueueFull(queue=queue, found=length, most=limit)
+    _note_length(tx, queue, 1)
 
 
 def _length(tx: "Transaction", queue: str, check: bool) -> int:
@@ -261,7 +267,17 @@ def _length(tx: "Transaction", queue: str, check: bool) -> int:
     pushed, *gone = [
         tx.head(_place(place, queue), check).last for place in ("", f"{_TAKEN}-{_GONE}", f"{_DEAD}-{_GONE}")
     ]
-    return pushed - sum(gone)
+    return pushed - sum(gone) + int(tx.notes.get(_length_note(queue), 0))
+
+
+def _note_length(tx: "Transaction", queue: str, more: int) -> None:
+    """For those who come after it in the same transaction: the numbers that count entries are as of before it."""
+    note = _length_note(queue)
+    tx.notes[note] = tx.notes.get(note, 0) + more
+
+
+def _length_note(queue: str) -> str:
+    return f"length of {_place('', queue)}"
 
 
 def _move(tx: "Transaction", queue: str, entry: Entry, origin: str, to: str, after_s: float = 0) -> str:
@@ -288,16 +304,22 @@ def _bury(tx: "Transaction", queue: str, entry: Entry, reason: str, at: str) -> 
 def _remove(tx: "Transaction", queue: str, entry: Entry, origin: str) -> None:
     tx.delete(_place("", queue), entry.id)
     tx.count(_place(f"{origin}-{_GONE}", queue))
+    _note_length(tx, queue, -1)
 
 
 def _taken(tx: "Transaction", queue: str, receipt: str) -> Entry:
-    """What was taken with this receipt, which is used up; one that is over does not count, whoever looks."""
-    due = _place("due", queue)
-    item = tx.get(due, receipt)
+    """What was taken with this receipt, which is used up."""
+    entry = _in_flight(tx, queue, receipt)
+    tx.delete(_place("due", queue), receipt)
+    return entry
+
+
+def _in_flight(tx: "Transaction", queue: str, receipt: str) -> Entry:
+    """What was taken with this receipt; one that is over does not count, whoever looks."""
+    item = tx.get(_place("due", queue), receipt)
     entry = None if item is None or leases.is_over(receipt, tx.now()) else _decoded(item)
     if entry is None or entry.more["place"] != _TAKEN:
         raise errors.StaleReceipt(queue=queue, receipt=receipt)
-    tx.delete(due, receipt)
     return entry
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 RESERVATIONS = "reserve"
 
+MOST_AT_ONCE = MOST_WRITES  # globs
 _MOST_SHOWN = 10  # in the message of an error
 
 
@@ -59,8 +60,8 @@ class Wanted:
 
 def add(tx: "Transaction", wanted: Wanted, at: str) -> "list[tuple[str, Reservation]]":
     """Reserve all of them, or renew them; what of others' each overlaps with. `Reserved` when that keeps others out."""
-    if len(wanted.globs) > MOST_WRITES:
-        raise errors.CommitTooLarge(most=MOST_WRITES, what="globs", found=len(wanted.globs))
+    if len(wanted.globs) > MOST_AT_ONCE:
+        raise errors.CommitTooLarge(most=MOST_AT_ONCE, what="globs", found=len(wanted.globs))
     there = list(_all(tx, _collection(wanted.project)))
     found = _overlapping(there, wanted.globs, wanted.owner)
     if not wanted.advisory:
@@ -69,7 +70,7 @@ def add(tx: "Transaction", wanted: Wanted, at: str) -> "list[tuple[str, Reservat
     for text in wanted.globs:
         tx.put(_collection(wanted.project), _id(wanted.owner, text), _encoded(wanted, text, tx.now(), at))
     fresh = {_id(wanted.owner, text) for text in wanted.globs}
-    for id in [id for id in over if id not in fresh][: MOST_WRITES - len(fresh)]:
+    for id in [id for id in over if id not in fresh][: MOST_AT_ONCE - len(fresh)]:
         tx.delete(_collection(wanted.project), id)
     return found
 
@@ -80,7 +81,7 @@ def release(tx: "Transaction", project: str, owner: str, texts: "Sequence[str] |
     missing = [text for text in texts or () if text not in there]
     if missing:
         raise errors.ReservationNotFound(owner=owner, what=", ".join(missing))
-    released = sorted(there if texts is None else set(texts))[:MOST_WRITES]
+    released = sorted(there if texts is None else set(texts))[:MOST_AT_ONCE]
     for text in released:
         tx.delete(_collection(project), there[text].id)
     return released

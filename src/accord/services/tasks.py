@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from accord.store.transaction import Transaction
 
 MAX_TEXT_BYTES = 100_000
+WHAT_TEXT = "The text of a task"
 MAX_NOTE_BYTES = 10_000
 MOST_ASSIGNMENTS = 100  # of one task that are remembered
 
@@ -44,7 +45,7 @@ def add(
     assignee: "str | None" = None,
 ) -> Task:
     """A new task, under an id that no other has."""
-    _check_size("The text of a task", text, MAX_TEXT_BYTES)
+    _check_size(WHAT_TEXT, text, MAX_TEXT_BYTES)
     number = board.count(tx, "tasks") + 1
     if id is None:
         id = _unused(tx, number)
@@ -110,17 +111,17 @@ def claim_next(tx: "Transaction", agent: Agent) -> "Task | None":
     return None
 
 
-def start(tx: "Transaction", id: str, agent: str) -> Task:
+def start(tx: "Transaction", id: str, agent: str, at: str) -> Task:
     task = _held(tx, id, agent)
     task.assignments[agent]["status"] = "started"
-    return _renew(tx, task, is_started=True)
+    return _renew(tx, task, at, is_started=True)
 
 
-def progress(tx: "Transaction", id: str, agent: str, note: str, ttl_s: "float | None" = None) -> Task:
+def progress(tx: "Transaction", id: str, agent: str, at: str, note: str, ttl_s: "float | None" = None) -> Task:
     """Say how it goes, and have the task for longer."""
     task = _held(tx, id, agent)
     task.note = _note(note)
-    return _renew(tx, task, **({} if ttl_s is None else {"ttl_s": ttl_s}))
+    return _renew(tx, task, at, **({} if ttl_s is None else {"ttl_s": ttl_s}))
 
 
 def release(tx: "Transaction", id: str, agent: str) -> Task:
@@ -269,19 +270,19 @@ def _take(tx: "Transaction", task: Task, agent: Agent) -> Task:
     if task.claim:
         session = agent.session or task.claim["session"]
         task.assignments[agent.name]["session"] = session
-        return _renew(tx, task, ttl_s=agent.ttl_s, session=session)
+        return _renew(tx, task, agent.at, ttl_s=agent.ttl_s, session=session)
     mine = task.assignments.get(agent.name)
     if task.assignee != agent.name or mine is None:
         mine = _enter(task, agent)
     mine |= {"status": "claimed", "session": agent.session or mine["session"]}
     task.token += 1
     task.claim = {"agent": agent.name, "since": agent.at, "is_started": False}
-    return _renew(tx, task, ttl_s=agent.ttl_s, session=mine["session"])
+    return _renew(tx, task, agent.at, ttl_s=agent.ttl_s, session=mine["session"])
 
 
-def _renew(tx: "Transaction", task: Task, **changed: object) -> Task:
+def _renew(tx: "Transaction", task: Task, at: str, **changed: object) -> Task:
     """Have the claim last as long as it did at first, or as it shall from now on."""
-    claim: Any = {**(task.claim or {}), **changed}
+    claim: Any = {**(task.claim or {}), "said_at": at, **changed}
     claim["due"] = leases.due_id(tx.now(), claim["ttl_s"], board.key(task.number))
     task.claim, task.left_s = claim, claim["ttl_s"]
     board.settle(tx, task)

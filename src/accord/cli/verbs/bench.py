@@ -43,10 +43,15 @@ def _engines(line: "Line") -> list[str]:
 def _text(line: "Line", found: "list[dict[str, Any]]", lost: int) -> str:
     rows = [(row["engine"], row["workload"], *[row[figure] for figure in _FIGURES]) for row in found]
     head = ("engine", "workload", "a second", "p50 ms", "p95 ms", "p99 ms", "worst ms", "fairness")
-    verdict = (
-        f"LOST UPDATES: {lost}" if lost else "no update was lost in the race of 10 processes with 100 updates each"
-    )
+    verdict = f"LOST UPDATES: {lost}" if lost else f"no update was lost in the race of {_racers(found)}"
     return f"{table(line, head, rows)}\n{verdict}\n"
+
+
+def _racers(found: "list[dict[str, Any]]") -> str:
+    from accord.measure import IN_THREADS, RACERS, ROUNDS
+
+    kinds = dict.fromkeys("threads" if row["engine"] in IN_THREADS else "processes" for row in found)
+    return f"{RACERS} {' or '.join(kinds)} with {ROUNDS} updates each"
 
 
 def _plot(line: "Line", path: str, found: "list[dict[str, Any]]") -> None:
@@ -68,6 +73,6 @@ VERBS = {
             "duration": "at most so many seconds for each kind",
             "plot": "a file for a picture of it, as SVG",
         },
-        help="Measure the engines on this machine, or those named with --engine, and race ten processes on each.",
+        help="Measure the engines on this machine, or those named with --engine, and race ten workers on each.",
     ),
 }

@@ -54,6 +54,7 @@ def _run(command: list[str], env: "dict[str, str]", lease: "_Lease") -> int:
         if lease.is_over():
             child.end()
             raise lease.lost()
+    child.end()  # what it left in the background must not run on without the lock
     return code
 
 

@@ -7,7 +7,7 @@ from accord.cli.show import one_line, table
 from accord.cli.terminal import safe
 from accord.cli.verbs.mail import myself
 from accord.cli.words import Verb
-from accord.services.tasks import MAX_TEXT_BYTES
+from accord.services.tasks import MAX_TEXT_BYTES, WHAT_TEXT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 def add(line: "Line", words: "Words") -> None:
     if "text" in words or "file" in words:
-        words["text"] = texts.take(line, words, "text", "file", MAX_TEXT_BYTES)
+        words["text"] = texts.take(line, words, "text", "file", MAX_TEXT_BYTES, WHAT_TEXT)
     result = line.call("task.add", words)
     line.answer(result, lambda: f"{result['id']} is {result['state']}\n")
 

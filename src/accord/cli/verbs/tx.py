@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def tx(line: "Line", words: "dict[str, Any]") -> None:
-    text = texts.take(line, words, "steps", "file", jsontext.MAX_BYTES)
+    text = texts.take(line, words, "steps", "file", jsontext.MAX_BYTES, "A list of steps")
     result = line.call("tx.run", {"steps": jsontext.loads(text)})
     line.answer(result, lambda: f"{len(result['results'])} changes are made, together\n")
 
