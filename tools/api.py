@@ -32,6 +32,7 @@ TYPES = {
     "TaskIds": "str | list[str]",
     "TaskState": "str",
     "Revision": "int",
+    "Place": "int",
     "Grant": "int",
     "Fence": "str",
     "Steps": "list[dict[str, Any]]",

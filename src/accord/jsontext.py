@@ -38,8 +38,11 @@ def loads(text: str | bytes, most: int = MAX_BYTES) -> object:
 
 
 def loads_own(text: bytes) -> object:
-    """The value of text that `dumps` made, and that nobody else can have changed."""
-    return _scan(text.decode())[0]
+    """The value of text that `dumps` made, and that nobody else should have changed."""
+    try:
+        return _scan(text.decode())[0]
+    except (errors.InvalidJson, UnicodeDecodeError) as error:
+        raise errors.StoreDamaged(path="a record of the store", reason=str(error)) from None
 
 
 def _count_bytes(text: str) -> int:

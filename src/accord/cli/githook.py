@@ -8,11 +8,17 @@ from accord import errors
 
 LINE = "accord reserve check --staged"
 
+# Others work on it, or whoever commits was named wrongly. What else fails is no reason to keep anybody from committing.
+_STOP = (errors.CommitStopped.exit, errors.Usage.exit, errors.InvalidIdentity.exit)
+
 _BEGIN = "# accord: reserved files (accord reserve install-hook --remove takes this out)\n"
 _END = "# accord: end\n"
 _BLOCK = f"""{_BEGIN}\
 if command -v accord >/dev/null 2>&1; then
-    {LINE} || {{ [ $? -eq {errors.CommitStopped.exit} ] && exit 1; echo 'accord: reservations were not checked' >&2; }}
+    {LINE} || case $? in
+        {" | ".join(map(str, _STOP))}) exit 1 ;;
+        *) echo 'accord: reservations were not checked' >&2 ;;
+    esac
 else
     echo 'accord is not on the PATH: reservations were not checked' >&2
 fi

@@ -490,7 +490,7 @@ class NotWritten(AccordError):
     code, rpc, exit, http = "NOT_WRITTEN", -32091, 75, 500
     text = (
         "{name} was not written. {reason} Your text is kept in {path}. "
-        "Write it from there with: accord doc write {name} --file {path}"
+        "Write it from there with: accord doc write {name} --base {base} --file {path}"
     )
 
 
@@ -614,7 +614,7 @@ class KeyNeeded(AccordError):
 
 class WrongKey(AccordError):
     code, rpc, exit, http = "WRONG_KEY", -32087, 78, 500
-    text = "{path} cannot be read with this key: {reason}. Give the right one."
+    text = "{path} cannot be read with this key: {reason}. Give the right one, or none if it was never encrypted."
 
 
 class CommitStopped(AccordError):

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Count, Revision, Seconds, Text
+    from accord.operations.kinds import Count, Place, Seconds, Text
 
 
 @operation()
 def list(
-    context: "Context", *, after: "Revision | None" = None, limit: "Count" = 100, wait: "Seconds" = 0
+    context: "Context", *, after: "Place | None" = None, limit: "Count" = 100, wait: "Seconds" = 0
 ) -> "dict[str, Any]":
     """Show what was changed, by whom and when: the last entries, or those after a number."""
 

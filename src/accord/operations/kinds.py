@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     TaskIds = list[str]
     TaskState = str
     Revision = int
+    Place = int
     Grant = int
     Fence = tuple[str, int]
     Steps = list[dict[str, Any]]
@@ -222,7 +223,10 @@ def _task_state(value: object) -> str:
 
 
 def _revision(value: object) -> int:
-    return 0 if value in (0, "0") and not isinstance(value, bool) else _count(value)
+    try:
+        return 0 if value in (0, "0") and not isinstance(value, bool) else _count(value)
+    except ValueError:
+        raise ValueError(f"is not a whole number from 0 to {_MOST}") from None
 
 
 def _fence(value: object) -> tuple[str, int]:
@@ -270,6 +274,7 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "TaskIds": _labels,
     "TaskState": _task_state,
     "Revision": _revision,
+    "Place": _revision,
     "Grant": _grant,
     "Fence": _fence,
     "Steps": _steps,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Body, Channel, Count, Revision, Seconds, Text
+    from accord.operations.kinds import Body, Channel, Count, Place, Seconds, Text
 
 
 @operation(changes=True, halts=True, step=True)
@@ -30,7 +30,7 @@ def read(
     context: "Context",
     *,
     channel: "Channel",
-    after: "Revision | None" = None,
+    after: "Place | None" = None,
     since: "Text" = "",
     limit: "Count" = 100,
     wait: "Seconds" = 0,

@@ -35,7 +35,10 @@ def _read(context: "Context", step: "dict[str, Any]", number: int) -> "tuple[str
         what = f"{str(name)[:50]!r}" if name else "one without an operation"
         raise errors.Usage(reason=f"Step {number} is {what}, which can be no step", see="the list of operations")
     operations.check_right(context, name, function)
-    return name, operations.read(name, function, params)
+    try:
+        return name, operations.read(name, function, params)
+    except errors.Usage as error:
+        raise errors.Usage(reason=f"Step {number}: {error.details['reason']}", see=name) from None
 
 
 def _do(context: "Context", tx: "Transaction", number: int, name: str, given: "dict[str, Any]") -> "Any":

@@ -22,7 +22,7 @@ def audit(line: "Line", words: "dict[str, Any]") -> None:
     result = line.call("audit.list", words)
     if not follow:
         text = "".join(_entry(entry) for entry in result["entries"])
-        line.answer(result, lambda: text or "nothing was changed yet\n", styled=True)
+        line.answer(result, lambda: text or "nothing was changed since\n", styled=True)
         return
     after = words.get("after") or 0
     while True:

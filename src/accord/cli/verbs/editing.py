@@ -25,13 +25,14 @@ def edit(line: "Line", words: "dict[str, Any]") -> None:
     text, base = _read(line, words["name"])
     editor = _Editor(command, words["name"], text)
     try:
-        found = _Edit(line, words, editor).run(text, base)
+        edit = _Edit(line, words, editor)
+        found = edit.run(text, base)
     except (Exception, KeyboardInterrupt) as failure:
         if editor.holds_nothing_new():
             editor.remove()
             raise
         reason = str(failure) if isinstance(failure, errors.AccordError) else f"{failure!r}."
-        raise errors.NotWritten(name=words["name"], path=editor.path, reason=reason) from failure
+        raise errors.NotWritten(name=words["name"], path=editor.path, reason=reason, base=edit.base) from failure
     editor.remove()
     said = f"is at revision {found['revision']}" if found["changed"] else "was not changed"
     line.answer(found, lambda: f"{found['name']} {said}\n")
@@ -45,9 +46,11 @@ class _Edit:
         self._words = words
         self._name = words["name"]
         self._editor = editor
+        self.base = 0  # the revision that the text is made from
 
     def run(self, text: str, base: int) -> "dict[str, Any]":
         """Have the text edited, and write it; what came of it."""
+        self.base = base
         mine = self._editor.edited()
         if mine == text:
             return {"name": self._name, "revision": base, "changed": False}
@@ -56,6 +59,7 @@ class _Edit:
                 written = self._line.call("doc.write", {**self._words, "text": mine, "base": base})
                 return {**written, "changed": True}
             except errors.Conflict as conflict:
+                self.base = _theirs(conflict)[1]
                 mine = self._merged(text, mine, conflict)
                 text, base = _theirs(conflict)
 

@@ -121,6 +121,8 @@ def _placed(line: "Line", words: "dict[str, Any]") -> "dict[str, Any]":
     found = {**words, "project": place.project}
     for name in ("globs", "paths"):
         if name in words:
+            if "" in words[name]:
+                raise line.words.wrong(f"One of the {name} is empty")
             found[name] = [place.relative(text, name == "globs") for text in words[name]]
     return found
 

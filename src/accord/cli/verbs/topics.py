@@ -27,6 +27,8 @@ def publish(line: "Line", words: "dict[str, Any]") -> None:
 
 def subscribe(line: "Line", words: "dict[str, Any]") -> None:
     command = program(line, words)
+    if "channel" not in words:
+        raise line.words.wrong("channel is missing")
     channel, since, after = words["channel"], words.get("since"), words.get("after")
     if since is None and after is None:
         after = line.call("topic.last", {"channel": channel})["sequence"]
@@ -91,7 +93,8 @@ VERBS = {
     "subscribe": Verb(
         subscribe,
         positional=("channel",),
-        extra={"channel": "Channel", "since": "Text", "after": "Revision", "exec": "Text"},
+        extra={"channel": "Channel", "since": "Text", "after": "Place", "exec": "Text"},
+        usage="CHANNEL [--since TEXT | --after NUMBER] [--exec TEXT]",
         notes={
             "after": "start after this number; 0: with all that is kept",
             "exec": "a command that gets each on its standard input, as JSON",
