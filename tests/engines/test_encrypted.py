@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from accord import errors
-from accord.store.contract import Append, Number, Put, number_id
+from accord.store.contract import Append, Item, Number, Put, number_id
 from accord.store.open import open_store
 from accord.store.protocols import Store
-from accord.store.wrap.encrypted import Cipher, around, encrypted, key_of
+from accord.store.wrap.encrypted import Cipher, _name_key, around, encrypted, key_of
 from accord.testing import conformance
 from tests.conformance.engines import ENGINES, Engine
 from tests.conformance.test_engines import checks_for
@@ -83,19 +83,63 @@ def test_a_store_that_has_something_is_not_made_encrypted(url: str) -> None:
         opened(url)
 
 
+def test_the_key_is_named_by_the_first_commit_or_never(url: str) -> None:
+    """Also where somebody wrote after it was looked whether the store is empty."""
+    open_store(url).commit([], [Put("c", "i", b"plain")])
+    assert _name_key(open_store(url), "name") == ""
+    assert key_of(open_store(url)) == ""
+
+
 def test_what_was_changed_or_moved_is_an_error(url: str) -> None:
-    opened(url).commit([], [Append("c", b"secret"), Append("c", b"other")])
+    opened(url).commit(
+        [], [Append("c", b"secret"), Append("c", (b"other", Number(0))), Put("d", "i", b"x"), Put("d", "j", b"y")]
+    )
     plain = open_store(url)
     with plain.snapshot() as snapshot:
-        sealed = [item.value for item in snapshot.list("c")]
-    moved = Put("d", "i", sealed[0])
-    changed = Put("c", number_id(1), sealed[0][:-1] + bytes([sealed[0][-1] ^ 1]))
-    plain.commit([], [moved, changed, Put("e", "i", b"plain")])
+        first, other = [item.value for item in snapshot.list("c")]
+        named = [item.value for item in snapshot.list("d")]
+    damage = {
+        ("c", number_id(1)): first[:-1] + bytes([first[-1] ^ 1]),
+        ("c", number_id(2)): b"1}" + other[1:],  # no number
+        ("d", "i"): named[1],  # from another id
+        ("d", "j"): named[1].replace(b":=", b":#", 1),
+        ("d", "k"): first,  # from another collection
+        ("c", "k"): first,  # what was appended lies under a number
+        ("e", "i"): b"plain",
+        ("e", "j"): b"",
+        ("e", "k"): b"1,2:" + named[0][1:],
+    }
+    plain.commit([], [Put(*key, value) for key, value in damage.items()])
     with opened(url).snapshot() as snapshot:
-        for collection, id in (("c", number_id(1)), ("d", "i"), ("e", "i")):
-            with pytest.raises(errors.WrongKey):
-                snapshot.get(collection, id)
-        assert snapshot.get("c", number_id(2)) is not None
+        for collection, id in damage:
+            item = snapshot.get(collection, id)
+            assert item is not None
+            with pytest.raises(errors.StoreDamaged, match=f"{collection}/{id}"):
+                assert item.value
+
+
+def test_one_damaged_value_takes_no_other_with_it(url: str) -> None:
+    opened(url).commit([], [Put("c", id, id.encode()) for id in "abc"])
+    open_store(url).commit([], [Put("c", "b", b"rubbish")])
+    with opened(url).snapshot() as snapshot:
+        found = snapshot.list("c")
+        assert [item.id for item in found] == ["a", "b", "c"]
+        assert (found[0].value, found[2].value) == (b"a", b"c")
+        with pytest.raises(errors.StoreDamaged, match="c/b"):
+            assert found[1].value
+
+
+def test_what_was_loaded_is_bound_to_its_id(url: str) -> None:
+    sealed(url).load([("c", 2, [Item(number_id(1), b"one", 1), Item(number_id(2), b"two", 1)])])
+    plain = open_store(url)
+    with plain.snapshot() as snapshot:
+        first = snapshot.list("c")[0].value
+    plain.commit([], [Put("c", number_id(2), first)])
+    with sealed(url).snapshot() as snapshot:
+        one, two = snapshot.list("c")
+    assert one.value == b"one"
+    with pytest.raises(errors.StoreDamaged):
+        assert two.value
 
 
 def test_the_same_text_twice_looks_different(url: str) -> None:

@@ -43,7 +43,7 @@ class Shell:
         try:
             found: Any = jsontext.loads(self._opened(os.pread(self._fd, _MOST_BYTES, 0)), most=_MOST_BYTES)
             self.revisions, self.locks, self.steps = found["revisions"], found["locks"], found["steps"]
-        except (errors.InvalidJson, errors.WrongKey):
+        except (errors.InvalidJson, errors.StoreDamaged):
             pass  # it is new, or one that was killed left it half-written: nothing was begun
         return self
 
@@ -66,14 +66,14 @@ class Shell:
             return data
         from accord.store.wrap.encrypted import Cipher
 
-        return bytes(Cipher(self._key, self._path).close("shell", data))  # type: ignore[arg-type]
+        return bytes(Cipher(self._key, self._path).close("shell", self.owner, data))  # type: ignore[arg-type]
 
     def _opened(self, data: bytes) -> bytes:
         if not self._key:
             return data
         from accord.store.wrap.encrypted import Cipher
 
-        return Cipher(self._key, self._path).open("shell", Item("shell", data, 0)).value
+        return Cipher(self._key, self._path).open("shell", Item(self.owner, data, 0)).value
 
 
 def _remove_gone(path: str) -> None:
