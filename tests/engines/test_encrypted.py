@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from accord import errors
-from accord.store.contract import Append, Item, Number, Put, number_id
+from accord.store.contract import Append, Conflict, Item, Moved, Number, Put, number_id
 from accord.store.open import open_store
 from accord.store.protocols import Store
+from accord.store.transaction import transact
 from accord.store.wrap.encrypted import Cipher, _name_key, around, encrypted, key_of
+from accord.store.wrap.unnamed import unnamed
 from accord.testing import conformance
 from tests.conformance.engines import ENGINES, Engine
 from tests.conformance.test_engines import checks_for
@@ -88,6 +90,27 @@ def test_the_key_is_named_by_the_first_commit_or_never(url: str) -> None:
     open_store(url).commit([], [Put("c", "i", b"plain")])
     assert _name_key(open_store(url), "name") == ""
     assert key_of(open_store(url)) == ""
+
+
+def test_who_opened_it_empty_and_without_a_key_notices_that_it_got_one(url: str) -> None:
+    store = unnamed(open_store(url), url)
+    with store.snapshot() as before:
+        opened(url)
+        with pytest.raises((Conflict, Moved)):
+            store.commit([], [Put("c", "i", b"plain")], before)
+    for work in (lambda tx: tx.get("c", "i"), lambda tx: tx.put("c", "i", b"plain")):
+        with pytest.raises(errors.KeyNeeded):
+            transact(store, work)
+        with pytest.raises(errors.KeyNeeded):
+            transact(store, work, rivals=True)
+
+
+def test_who_opened_it_empty_and_without_a_key_may_write_to_it(url: str) -> None:
+    store = unnamed(open_store(url), url)
+    for rivals in (True, False, True):
+        transact(store, lambda tx: tx.append("c", b"plain"), rivals=rivals)
+    with pytest.raises(errors.WrongKey, match="not encrypted"):
+        opened(url)
 
 
 def test_what_was_changed_or_moved_is_an_error(url: str) -> None:

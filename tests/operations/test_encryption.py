@@ -13,7 +13,7 @@ from accord.store.open import open_store
 from tests.hubs import Hub
 from tests.operations.conftest import url_of
 from tests.operations.people import refusal, register, send, texts
-from tests.operations.ways import CommandLine, HubCommandLine, Python, Way
+from tests.operations.ways import CommandLine, HubCommandLine, Python, Unix, Way
 
 pytestmark = pytest.mark.covers("S14.2")
 
@@ -104,6 +104,7 @@ def test_a_hub_without_the_key_writes_nothing_for_who_has_one(
     hub.start()
     name_key(variable, tmp_path, monkeypatch)
     HubCommandLine(engine, hub=hub).do("doc.write", name="plan", text=SECRET)
+    refusal("KEY_NEEDED", Unix(engine, hub).do, "doc.write", name="other", text=SECRET)
     assert files_with(SECRET, tmp_path) == []
     assert CommandLine(engine).do("doc.read", name="plan")["text"] == SECRET
 
