@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "accord"
 # Bottom to top. A name stands for the module, or for the folder and everything in it. A module imports
 # from its own layer and from those below.
 LAYERS = [
-    {"errors", "platform", "jsontext", "place", "proof"},
+    {"errors", "platform", "jsontext", "place", "proof", "cipherkey"},
     {"store.contract", "store.names", "store.pages", "store.protocols"},
     {"store.local"},
     {"store.engines", "store.transaction", "store.wrap"},

@@ -268,6 +268,7 @@ TABLE: dict[str, list[Row]] = {
             topic
         """),
         Row("publish builds -", stdin=b"text"),
+        Row("subscribe", hub=False),
         Row("publish builds --message-file file"),
         Row("publish builds x", env=ANN),
         Row("topic read builds"),

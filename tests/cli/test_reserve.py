@@ -289,6 +289,21 @@ def test_a_commit_goes_on_without_accord(repository: Repository, broken: str) ->
     assert "reservations were not checked" in done.err
 
 
+def test_a_wrong_name_stops_a_commit(repository: Repository) -> None:
+    """Else whoever mistypes it would get past what others reserved."""
+    repository.user.json("reserve", "install-hook")
+    done = repository.commit("a", agent="not a name")
+    assert done.code == 1, done
+    assert "INVALID_IDENTITY" in done.err
+
+
+def test_nothing_is_no_glob(user: User) -> None:
+    """As from a variable that is not set: it would be the whole project."""
+    done = user.run("reserve", "add", "", "--owner", "ann")
+    assert done.code == 2
+    assert user.json("reserve", "list")["reservations"] == []
+
+
 def test_what_needs_its_own_process() -> None:
     assert is_here(["reserve", "check"])
     assert is_here(["lock", "run"])

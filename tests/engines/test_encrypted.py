@@ -1,15 +1,18 @@
 """A store that is encrypted is a store like any other, in which nobody else can read."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from accord import errors
-from accord.store.contract import Append, Number, Put, number_id
+from accord.store.contract import Append, Conflict, Item, Moved, Number, Put, number_id
 from accord.store.open import open_store
 from accord.store.protocols import Store
-from accord.store.wrap.encrypted import Cipher, around, encrypted, key_of
+from accord.store.transaction import transact
+from accord.store.wrap.encrypted import Cipher, _name_key, around, encrypted, key_of
+from accord.store.wrap.unnamed import unnamed
 from accord.testing import conformance
 from tests.conformance.engines import ENGINES, Engine
 from tests.conformance.test_engines import checks_for
@@ -28,8 +31,12 @@ def sealed(url: str) -> Store:
     return around(open_store(url), Cipher(KEY, url))
 
 
+def keyless(url: str) -> Store:
+    return unnamed(open_store(url), url)
+
+
 def checks(engine: Engine) -> list[conformance.Check]:
-    """All but one: a value is longer than what it holds."""
+    """All but one: a value is longer than what it holds, and a first commit has one check more."""
     return [check for check in checks_for(engine) if check.__name__ != "check_a_commit_may_be_full"]
 
 
@@ -46,8 +53,9 @@ def checks(engine: Engine) -> list[conformance.Check]:
         for check in checks(engine)
     ],
 )
-def test_it_is_a_store(engine: Engine, check: conformance.Check, tmp_path: Path) -> None:
-    check(partial(sealed, f"{engine.name}:{tmp_path / 'store'}"))
+@pytest.mark.parametrize("make", [sealed, pytest.param(keyless, marks=[pytest.mark.more])])
+def test_it_is_a_store(engine: Engine, check: conformance.Check, make: Callable[[str], Store], tmp_path: Path) -> None:
+    check(partial(make, f"{engine.name}:{tmp_path / 'store'}"))
 
 
 @pytest.fixture(params=[engine.name for engine in ENGINES])
@@ -83,19 +91,84 @@ def test_a_store_that_has_something_is_not_made_encrypted(url: str) -> None:
         opened(url)
 
 
+def test_the_key_is_named_by_the_first_commit_or_never(url: str) -> None:
+    """Also where somebody wrote after it was looked whether the store is empty."""
+    open_store(url).commit([], [Put("c", "i", b"plain")])
+    assert _name_key(open_store(url), "name") == ""
+    assert key_of(open_store(url)) == ""
+
+
+def test_who_opened_it_empty_and_without_a_key_notices_that_it_got_one(url: str) -> None:
+    store = keyless(url)
+    with store.snapshot() as before:
+        opened(url)
+        with pytest.raises((Conflict, Moved)):
+            store.commit([], [Put("c", "i", b"plain")], before)
+    for work in (lambda tx: tx.get("c", "i"), lambda tx: tx.put("c", "i", b"plain")):
+        with pytest.raises(errors.KeyNeeded):
+            transact(store, work)
+        with pytest.raises(errors.KeyNeeded):
+            transact(store, work, rivals=True)
+
+
+def test_who_opened_it_empty_and_without_a_key_may_write_to_it(url: str) -> None:
+    store = keyless(url)
+    for rivals in (True, False, True):
+        transact(store, lambda tx: tx.append("c", b"plain"), rivals=rivals)
+    with pytest.raises(errors.WrongKey, match="not encrypted"):
+        opened(url)
+
+
 def test_what_was_changed_or_moved_is_an_error(url: str) -> None:
-    opened(url).commit([], [Append("c", b"secret"), Append("c", b"other")])
+    opened(url).commit(
+        [], [Append("c", b"secret"), Append("c", (b"other", Number(0))), Put("d", "i", b"x"), Put("d", "j", b"y")]
+    )
     plain = open_store(url)
     with plain.snapshot() as snapshot:
-        sealed = [item.value for item in snapshot.list("c")]
-    moved = Put("d", "i", sealed[0])
-    changed = Put("c", number_id(1), sealed[0][:-1] + bytes([sealed[0][-1] ^ 1]))
-    plain.commit([], [moved, changed, Put("e", "i", b"plain")])
+        first, other = [item.value for item in snapshot.list("c")]
+        named = [item.value for item in snapshot.list("d")]
+    damage = {
+        ("c", number_id(1)): first[:-1] + bytes([first[-1] ^ 1]),
+        ("c", number_id(2)): b"1}" + other[1:],  # no number
+        ("d", "i"): named[1],  # from another id
+        ("d", "j"): named[1].replace(b":=", b":#", 1),
+        ("d", "k"): first,  # from another collection
+        ("c", "k"): first,  # what was appended lies under a number
+        ("e", "i"): b"plain",
+        ("e", "j"): b"",
+        ("e", "k"): b"1,2:" + named[0][1:],
+    }
+    plain.commit([], [Put(*key, value) for key, value in damage.items()])
     with opened(url).snapshot() as snapshot:
-        for collection, id in (("c", number_id(1)), ("d", "i"), ("e", "i")):
-            with pytest.raises(errors.WrongKey):
-                snapshot.get(collection, id)
-        assert snapshot.get("c", number_id(2)) is not None
+        for collection, id in damage:
+            item = snapshot.get(collection, id)
+            assert item is not None
+            with pytest.raises(errors.StoreDamaged, match=f"{collection}/{id}"):
+                assert item.value
+
+
+def test_one_damaged_value_takes_no_other_with_it(url: str) -> None:
+    opened(url).commit([], [Put("c", id, id.encode()) for id in "abc"])
+    open_store(url).commit([], [Put("c", "b", b"rubbish")])
+    with opened(url).snapshot() as snapshot:
+        found = snapshot.list("c")
+        assert [item.id for item in found] == ["a", "b", "c"]
+        assert (found[0].value, found[2].value) == (b"a", b"c")
+        with pytest.raises(errors.StoreDamaged, match="c/b"):
+            assert found[1].value
+
+
+def test_what_was_loaded_is_bound_to_its_id(url: str) -> None:
+    sealed(url).load([("c", 2, [Item(number_id(1), b"one", 1), Item(number_id(2), b"two", 1)])])
+    plain = open_store(url)
+    with plain.snapshot() as snapshot:
+        first = snapshot.list("c")[0].value
+    plain.commit([], [Put("c", number_id(2), first)])
+    with sealed(url).snapshot() as snapshot:
+        one, two = snapshot.list("c")
+    assert one.value == b"one"
+    with pytest.raises(errors.StoreDamaged):
+        assert two.value
 
 
 def test_the_same_text_twice_looks_different(url: str) -> None:

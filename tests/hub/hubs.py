@@ -172,6 +172,7 @@ def command(user: User, *words: str, **more: Any) -> dict[str, Any]:
         "request": os.urandom(16).hex(),
         "operator": "",
         "project": ["", ""],
+        "key": "",
         **more,
     }
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from accord.services import checkup
-from tests.operations.ways import ACCORD, CommandLine, Python, Way
+from accord.store.contract import Put
+from accord.store.open import open_store
+from tests.operations.ways import ACCORD, CommandLine, Python, Refused, Way
 
 pytestmark = pytest.mark.covers("S13")
 
@@ -119,3 +121,14 @@ def test_exit_code_watch_and_log(lone_shell: CommandLine, tmp_path: Path) -> Non
     for words in (["--watch", "x"], ["--log", "/nowhere/log"]):
         assert lone_shell.run(["doctor", *words]).returncode in (2, 66)
     assert os.path.exists(log)
+
+
+def test_a_record_that_is_damaged_is_called_so(here: Python) -> None:
+    here.do("lock.acquire", name="build", owner="ann")
+    store = open_store(here.engine)
+    store.commit([], [Put("lock", "build", b"{")])
+    store.close()
+    with pytest.raises(Refused) as caught:
+        here.do("lock.list")
+    assert caught.value.code == "STORE_DAMAGED"
+    assert found(here)["locks"]["error_code"] == "STORE_DAMAGED"

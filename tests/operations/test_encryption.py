@@ -1,12 +1,19 @@
 """Encryption at rest: what people and agents wrote is in no file of the home."""
 
 import os
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from accord import cipherkey
+from accord.store.contract import Put, number_id
+from accord.store.open import open_store
+from tests.hubs import Hub
+from tests.operations.conftest import url_of
 from tests.operations.people import refusal, register, send, texts
-from tests.operations.ways import CommandLine, Way
+from tests.operations.ways import CommandLine, HubCommandLine, Python, Unix, Way
 
 pytestmark = pytest.mark.covers("S14.2")
 
@@ -50,7 +57,7 @@ def test_without_the_key_or_with_another(
     monkeypatch.setenv("ACCORD_ENCRYPTION_KEY", os.urandom(32).hex())
     wrong = refusal("WRONG_KEY", lone_shell.do, "doc.read", name="plan")
     assert os.environ["ACCORD_ENCRYPTION_KEY"] not in wrong.text
-    for nonsense in ("abc", "zz" * 32, "00" * 31):
+    for nonsense in ("abc", "zz" * 32, "00" * 31, "", " "):
         monkeypatch.setenv("ACCORD_ENCRYPTION_KEY", nonsense)
         refusal("INVALID_CONFIG", lone_shell.do, "doc.read", name="plan")
 
@@ -58,6 +65,10 @@ def test_without_the_key_or_with_another(
 def test_a_key_that_others_may_read_is_none(lone_shell: CommandLine, key_file: Path) -> None:
     key_file.chmod(0o640)
     refusal("INVALID_CONFIG", lone_shell.do, "doc.write", name="plan", text="x")
+    for nothing in ("", "\n", "00" * 31):
+        key_file.write_text(nothing)
+        key_file.chmod(0o600)
+        refusal("INVALID_CONFIG", lone_shell.do, "doc.write", name="plan", text="x")
     key_file.unlink()
     refusal("FILE_UNREADABLE", lone_shell.do, "doc.write", name="plan", text="x")
 
@@ -74,3 +85,72 @@ def test_the_key_is_shown_to_nobody(shell: CommandLine, monkeypatch: pytest.Monk
 def test_a_project_may_not_choose_the_key_before_it_is_trusted(lone_shell: CommandLine, user_home: Path) -> None:
     (user_home / "accord.yml").write_text("encryption_key_file: key\n")
     refusal("NOT_TRUSTED", lone_shell.do, "doc.list")
+
+
+def name_key(variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the commands from now on a key, and not the hub that runs already."""
+    key = tmp_path / "late-key"
+    key.write_text(os.urandom(32).hex())
+    key.chmod(0o600)
+    monkeypatch.setenv(variable, str(key) if variable.endswith("_FILE") else key.read_text())
+
+
+@pytest.mark.parametrize("variable", ["ACCORD_ENCRYPTION_KEY", "ACCORD_ENCRYPTION_KEY_FILE"])
+def test_a_hub_without_the_key_writes_nothing_for_who_has_one(
+    hub_of: Callable[[str], Hub], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    engine = url_of("sqlite", tmp_path)
+    hub = hub_of(engine)
+    hub.start()
+    name_key(variable, tmp_path, monkeypatch)
+    HubCommandLine(engine, hub=hub).do("doc.write", name="plan", text=SECRET)
+    refusal("KEY_NEEDED", Unix(engine, hub).do, "doc.write", name="other", text=SECRET)
+    assert files_with(SECRET, tmp_path) == []
+    assert CommandLine(engine).do("doc.read", name="plan")["text"] == SECRET
+
+
+@pytest.mark.parametrize("variable", ["ACCORD_ENCRYPTION_KEY", "ACCORD_ENCRYPTION_KEY_FILE"])
+def test_a_hub_with_another_key_writes_nothing_for_who_has_one(
+    hub_of: Callable[[str], Hub], key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    engine = url_of("sqlite", tmp_path)
+    hub = hub_of(engine)
+    hub.start()
+    shell = HubCommandLine(engine, hub=hub)
+    shell.do("doc.write", name="plan", text="x")
+    name_key(variable, tmp_path, monkeypatch)
+    refusal("WRONG_KEY", shell.do, "doc.write", name="plan", text=SECRET)
+
+
+def damage(engine: str, *keys: tuple[str, str]) -> None:
+    with closing(open_store(engine)) as store:
+        store.commit([], [Put(*key, b"rubbish") for key in keys])
+
+
+def test_one_damaged_value_takes_no_other_document_with_it(here: Python, key_file: Path) -> None:
+    for text in ("one", "two", "three"):
+        here.do("doc.write", name="plan", text=text)
+    here.do("doc.write", name="other", text="whole")
+    damage(here.engine, ("doc", "plan"), ("version/plan", number_id(3)))
+    found = {one["name"]: one["problem"] for one in here.do("doc.list")["documents"]}
+    assert found == {"plan": "STORE_DAMAGED", "other": None}
+    assert here.do("doc.read", name="other")["text"] == "whole"
+    assert "plan" in refusal("STORE_DAMAGED", here.do, "doc.read", name="plan").text
+    assert here.do("doc.restore", name="plan")["revision"] == 4
+    assert here.do("doc.read", name="plan")["text"] == "two"
+
+
+def test_a_damaged_lock_fences_a_restore(here: Python, key_file: Path) -> None:
+    here.do("doc.write", name="plan", text="one")
+    token = here.do("lock.acquire", name="plan", owner="ann")["token"]
+    damage(here.engine, ("lock", "plan"))
+    refusal("STORE_DAMAGED", here.do, "doc.restore", name="plan", revision=1, fence=f"plan:{token}")
+
+
+def test_the_doctor_says_whether_the_store_is_encrypted(
+    lone_shell: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "; not encrypted;" in lone_shell.run(["doctor"]).stdout.decode()
+    name_key("ACCORD_ENCRYPTION_KEY", tmp_path, monkeypatch)
+    name = cipherkey.name_of(cipherkey.read(os.environ["ACCORD_ENCRYPTION_KEY"]))
+    assert f"; encrypted with the key {name};" in lone_shell.run(["doctor"]).stdout.decode()

@@ -39,6 +39,7 @@ HERE = (
 )
 _WITH_VALUE = ("--home", "--engine", "--hub-port")
 _VARIABLES = ("HOME", "NO_COLOR", "TERM")
+_KEY = "ACCORD_ENCRYPTION_KEY"  # told to nobody
 
 
 def reach(argv: list[str], io: "LocalIo") -> "Connection | None":
@@ -136,6 +137,7 @@ class _Command:
             "request": io.request,
             "operator": self._proof(argv),
             "project": self._project(),
+            "key": self._key(),
         }
 
     def _proof(self, argv: list[str]) -> str:
@@ -146,6 +148,14 @@ class _Command:
         from accord import proof
 
         return proof.make(token, "\0".join(argv))
+
+    def _key(self) -> str:
+        """The name of the key in the environment, so that a hub with another one writes nothing with it, or plainly."""
+        if _KEY not in self._io.env:
+            return ""
+        from accord import cipherkey
+
+        return cipherkey.name_of(cipherkey.read(self._io.env[_KEY]))
 
     def _project(self) -> list[str]:
         """The project's settings: the hub opens no path that its callers name."""
@@ -221,7 +231,7 @@ def _look(argv: list[str]) -> tuple[list[str], str]:
 
 
 def _is_told(variable: str) -> bool:
-    return variable in _VARIABLES or (variable.startswith("ACCORD_") and variable != "ACCORD_ENCRYPTION_KEY")
+    return variable in _VARIABLES or (variable.startswith("ACCORD_") and variable != _KEY)
 
 
 def _data(data: bytes) -> "dict[str, Any]":

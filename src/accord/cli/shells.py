@@ -100,14 +100,14 @@ class Shell:
             return data
         from accord.store.wrap.encrypted import Cipher
 
-        return bytes(Cipher(self._key, self._path).close("shell", data))  # type: ignore[arg-type]
+        return bytes(Cipher(self._key, self._path).close("shell", self.owner, data))  # type: ignore[arg-type]
 
     def _opened(self, data: bytes) -> bytes:
         if not self._key:
             return data
         from accord.store.wrap.encrypted import Cipher
 
-        return Cipher(self._key, self._path).open("shell", Item("shell", data, 0)).value
+        return Cipher(self._key, self._path).open("shell", Item(self.owner, data, 0)).value
 
 
 def _remove_gone(path: str) -> None:

@@ -25,7 +25,7 @@ MOST_COMMANDS = 200  # at once, each in a thread of its own; the rest do it them
 _MOST_BUFFERED = 1 << 16
 _SHAPE = {
     "argv": list, "env": dict, "cwd": str, "request": str, "operator": str, "project": list, "terminal": list,
-    "width": int,
+    "width": int, "key": str,
 }  # fmt: skip
 
 
@@ -93,6 +93,7 @@ class CommandIo:
         self.uid = connection.session.uid
         self._terminal: list[bool] = params["terminal"]
         self._width: int = params["width"]
+        self._key: str = params["key"]
         self._project = (params["project"][0], params["project"][1].encode())
         token = connection.hub.home.operator_token()
         self._operator = not self.agent and proof.holds(params["operator"], token, "\0".join(params["argv"]))
@@ -114,6 +115,8 @@ class CommandIo:
         settings = Settings(hub.home.path, self.cwd, self.env, flags, self._project)
         if engine_of(hub.home, settings) != hub.engine:
             raise Elsewhere("it serves another store")
+        if self._key not in ("", hub.key_name) or (not self._key and settings.key_place() not in ("", hub.key_place)):
+            raise Elsewhere("it has another key, or none")
         context = Context(hub.home, hub.halt, settings, self, lambda: _store(hub, settings))
         context.hub = hub
         context.is_gone = self._is_gone

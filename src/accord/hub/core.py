@@ -55,6 +55,8 @@ class Hub:
         self.engine = engine_of(home, self.settings)
         self.tokens = tokens_of(home, self.settings)
         self.store = open_in(home, self.settings)
+        self.key_name: str = getattr(self.store, "key_name", "")
+        self.key_place = self.settings.key_place()
         self.loop = asyncio.get_running_loop()
         self.pool = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="call")
         self._group_halt = HaltAtLook(user_home)

@@ -289,9 +289,13 @@ def _readable(store: "Store", key: bytes, engine: str) -> "Store":
         from accord.store.wrap.encrypted import encrypted
 
         return encrypted(store, key, engine)
-    named = transact(store, lambda tx: tx.get(*KEY_ITEM, check=False))
+    named, revision = transact(store, lambda tx: (tx.get(*KEY_ITEM, check=False), tx.revision))
     if named is not None:
         raise errors.KeyNeeded(path=engine, key=named.value.decode())
+    if revision.endswith(".0"):
+        from accord.store.wrap.unnamed import unnamed
+
+        return unnamed(store, engine)
     return store
 
 

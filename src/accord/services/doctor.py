@@ -91,7 +91,10 @@ def _free_space(path: str) -> str:
 
 def _store(store: Store) -> str:
     with store.snapshot() as snapshot:
-        return f"revision {snapshot.epoch}.{snapshot.revision}; what is sent survives: {store.durability}"
+        revision = f"{snapshot.epoch}.{snapshot.revision}"
+    key = getattr(store, "key_name", "")
+    secrecy = f"encrypted with the key {key}" if key else "not encrypted"
+    return f"revision {revision}; {secrecy}; what is sent survives: {store.durability}"
 
 
 def _halt(halt: Halt) -> str:

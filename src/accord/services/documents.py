@@ -87,12 +87,14 @@ def read(tx: "Transaction", name: str, revision: "int | None", keep: int) -> "di
 def write(tx: "Transaction", name: str, text: str, how: Writing) -> "dict[str, Any]":
     """Make this the text, unless the document moved on; the new revision."""
     _check_size(f"The document {name}", text.encode())
+    _check_fence(tx, how)
     found = _writable(tx, name, how)
     return _write(tx, found, text, how).summary()
 
 
 def remove(tx: "Transaction", name: str, how: Writing) -> "dict[str, Any]":
     """Remove it; that is a version too, and can be taken back as long as the ones before are kept."""
+    _check_fence(tx, how)
     found = _writable(tx, name, how)
     if not found.is_there:
         raise _not_found(tx, name)
@@ -103,6 +105,7 @@ def remove(tx: "Transaction", name: str, how: Writing) -> "dict[str, Any]":
 
 def restore(tx: "Transaction", name: str, revision: "int | None", how: Writing) -> "dict[str, Any]":
     """Write an earlier version again: the one named, or the last before the one that is there now."""
+    _check_fence(tx, how)
     try:
         found = _writable(tx, name, how)
     except errors.StoreDamaged:
@@ -171,9 +174,12 @@ def take_in(tx: "Transaction", name: str, keep: int) -> Document:
     return _add(tx, before, found.about, found.text, keep)
 
 
-def _writable(tx: "Transaction", name: str, how: Writing) -> Document:
+def _check_fence(tx: "Transaction", how: Writing) -> None:
     if how.fence is not None:
         locks.check_fence(tx, *how.fence)
+
+
+def _writable(tx: "Transaction", name: str, how: Writing) -> Document:
     found = find(tx, name)
     if found.edited:
         # In a commit of its own: a conflict must tell of a version that is there, and two texts may not fit into one.

@@ -40,7 +40,7 @@ def search(store: "Store", cache: str, query: str, limit: int, progress: "Progre
 
     Of an encrypted store no index is kept that others could read: it is made in memory, each time.
     """
-    if getattr(store, "is_encrypted", False):
+    if getattr(store, "key_name", ""):
         cache = ""
     terms = _terms(query)
     if not terms:

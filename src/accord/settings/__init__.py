@@ -6,7 +6,7 @@ command pays for looking, not for reading YAML.
 
 import os
 
-from accord import errors, jsontext, place
+from accord import cipherkey, errors, jsontext, place
 from accord.model import MAX_MESSAGE_BYTES
 from accord.place import SETTINGS_FILE
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOCAL_ENGINES = ("sqlite", "files")
-
-_KEY_BYTES = 32
 
 
 class Setting:
@@ -135,18 +133,20 @@ class Settings:
         return f"{engine}{colon}{folder}/{place}" if is_relative else value
 
     def encryption_key(self) -> bytes:
-        """The key that the store is encrypted with; nothing: it is not. It is shown to nobody."""
-        where, text = "$ACCORD_ENCRYPTION_KEY", self._env.get("ACCORD_ENCRYPTION_KEY", "")
-        if not text and self["encryption_key_file"]:
-            where = self["encryption_key_file"]
-            text = _read_private(where)
-        try:
-            key = bytes.fromhex(text)
-        except ValueError:
-            key = b"?"
-        if len(key) not in (0, _KEY_BYTES):
-            raise errors.InvalidConfig(path=where, reason=f"a key has {2 * _KEY_BYTES} hexadecimal digits")
+        """The key that the store is encrypted with; nothing: none was given, anywhere. It is shown to nobody."""
+        where = self.key_place()
+        if not where:
+            return b""
+        key = cipherkey.read(self._env[cipherkey.VARIABLE] if where.startswith("$") else _read_private(where))
+        if not key:
+            raise errors.InvalidConfig(path=where, reason=f"a key has {2 * cipherkey.KEY_BYTES} hexadecimal digits")
         return key
+
+    def key_place(self) -> str:
+        """Where the key is: `$VARIABLE`, even an empty one, or a file; "": nowhere."""
+        if cipherkey.VARIABLE in self._env:
+            return f"${cipherkey.VARIABLE}"
+        return str(self["encryption_key_file"])
 
     def files(self) -> list[tuple[str, dict[str, object]]]:
         """The files there are and what they set, the project's first."""
