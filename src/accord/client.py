@@ -63,7 +63,7 @@ class Connection:
                 self._lines = lines[::-1]
             else:
                 self._start.append(rest)
-        message: Message = jsontext.loads_own(self._lines.pop())  # type: ignore[assignment]
+        message: Message = jsontext.loads_quickly(self._lines.pop())  # type: ignore[assignment]
         return message
 
     def call(self, method: str, params: "Message", timeout_s: float) -> "Message":

@@ -16,7 +16,7 @@ task-wake               what is done, and may have others waiting for it that do
 
 from accord import errors, jsontext
 from accord.model import PRIORITIES
-from accord.services import leases
+from accord.services import leases, named
 from accord.store import names
 
 TYPE_CHECKING = False
@@ -214,7 +214,7 @@ def _in_order(tx: "Transaction", collection: str) -> "Iterator[Item]":
     """What lies in it, and in those below it."""
     from heapq import merge
 
-    below = _collections(tx, f"{READY_FOR}/") if collection == READY else []
+    below = named.collections(tx, READY_FOR) if collection == READY else []
     yield from merge(*[_items(tx, one) for one in [collection, *below]], key=lambda item: item.id)
 
 
@@ -223,13 +223,6 @@ def _items(tx: "Transaction", collection: str, reverse: bool = False) -> "Iterat
     while page := tx.list(collection, after, _PAGE, reverse, check=False):
         yield from page
         after = page[-1].id
-
-
-def _collections(tx: "Transaction", prefix: str) -> "list[str]":
-    found: list[str] = []
-    while page := tx.collections(prefix, found[-1] if found else "", _PAGE):
-        found += page
-    return found
 
 
 def _decoded(item: "Item", now: "Instant") -> Task:

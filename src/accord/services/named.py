@@ -16,7 +16,7 @@ def each(tx: "Transaction", base: str, together: int = MAX_PAGE) -> "Iterator[tu
 
     What was put there by hand under an id that no name has is left alone.
     """
-    for collection in {base, *_collections(tx, base)}:
+    for collection in {base, *collections(tx, base)}:
         after = ""
         while page := tx.list(collection, after, together, check=False):
             for item in page:
@@ -36,12 +36,13 @@ def _name(base: str, collection: str, id: str) -> str:
 
 def each_collection(tx: "Transaction", base: str) -> "Iterator[str]":
     """The name of every collection that `names.to_collection(base, ...)` gave, emptied ones too, in no order."""
-    for collection in _collections(tx, base):
+    for collection in collections(tx, base):
         if collection != base:
             yield names.from_collection(base, collection)
 
 
-def _collections(tx: "Transaction", base: str) -> "Iterator[str]":
+def collections(tx: "Transaction", base: str) -> "Iterator[str]":
+    """This one, and all that lie below it."""
     yield base
     after = ""
     while page := tx.collections(f"{base}/", after, MAX_PAGE):

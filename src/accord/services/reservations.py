@@ -7,7 +7,7 @@ They are leases: one that is over counts for nothing, and goes when something el
 
 from accord import errors, jsontext
 from accord.model import globs
-from accord.services import leases
+from accord.services import leases, named
 from accord.store.contract import MAX_PAGE
 from accord.store.transaction import MOST_WRITES
 
@@ -97,7 +97,7 @@ def find(
 
 def all_of(tx: "Transaction", project: "str | None") -> "list[Reservation]":
     """Those of one project or of all, in the order of project, glob and owner."""
-    collections = [_collection(project)] if project is not None else list(_collections(tx))
+    collections = [_collection(project)] if project is not None else list(named.collections(tx, RESERVATIONS))
     found = [one for collection in collections for one in _all(tx, collection, check=False) if one.left_s]
     return sorted(found, key=lambda one: (one.project, one.glob, one.owner))
 
@@ -124,13 +124,6 @@ def _all(tx: "Transaction", collection: str, check: bool = True) -> "Iterator[Re
     while page := tx.list(collection, after, MAX_PAGE, check=check):
         yield from [Reservation(item, now) for item in page]
         after = page[-1].id
-
-
-def _collections(tx: "Transaction") -> "Iterator[str]":
-    after = ""
-    while page := tx.collections(f"{RESERVATIONS}/", after, MAX_PAGE):
-        yield from page
-        after = page[-1]
 
 
 def _encoded(wanted: Wanted, text: str, now: "Instant", at: str) -> bytes:
