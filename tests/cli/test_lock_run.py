@@ -181,9 +181,9 @@ def test_a_lease_that_is_lost_ends_the_group(user: User, script: str, at_least_s
 
 
 def test_one_that_slept_through_its_lease_goes_on_if_nobody_took_it(user: User) -> None:
-    process = start(user, "sh", "-c", "touch $0; sleep 3; exit 4", "made", ttl="0.6")
+    process = start(user, "sh", "-c", "touch $0; sleep 5; exit 4", "made", ttl="2")
     process.send_signal(signal.SIGSTOP)
-    time.sleep(1.5)
+    time.sleep(3)
     process.send_signal(signal.SIGCONT)
     assert process.wait(20) == 4
     process.communicate()
