@@ -105,7 +105,7 @@ def test_a_lock_that_is_held_is_waited_for_and_no_longer(user: User) -> None:
 
 
 def test_it_is_renewed_while_the_command_runs(user: User) -> None:
-    process = start(user, "sh", "-c", "touch $0; sleep 2.5", "made", ttl="0.8")
+    process = start(user, "sh", "-c", "touch $0; sleep 4", "made", ttl="1.5")
     assert user.run("lock", "acquire", "build", "--owner", "ben", "--timeout", "1.5").error == "LOCK_HELD"
     assert process.wait(20) == 0
     assert process.communicate() == (b"", b"")
