@@ -13,7 +13,7 @@ import pytest
 
 from accord import errors, platform
 from accord.store.contract import Change, Item
-from accord.store.engines.files import Files, disk, redo
+from accord.store.engines.files import Files, redo, writer
 from accord.store.protocols import Store
 from accord.store.transaction import Transaction, transact
 
@@ -200,7 +200,7 @@ def test_a_folder_with_other_things_is_not_made_a_store(tmp_path: Path) -> None:
 def test_nothing_is_lost_when_the_journal_starts_anew(
     tmp_path: Path, store: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk, "RESTART_EVERY", 5)
+    monkeypatch.setattr(writer, "RESTART_EVERY", 5)
     other = Files(str(tmp_path / "files"))
     for number in range(1, 24):
         transact((store, other)[number % 2], lambda tx, n=number: tx.append("log", b"%d" % n))  # type: ignore[misc]
@@ -298,8 +298,8 @@ def test_a_split_that_was_cut_short_is_finished(tmp_path: Path, store: Files, mo
 
 def few_logs(monkeypatch: pytest.MonkeyPatch, store: Files, commits: int) -> None:
     """So many commits, of which only the changes of the last few journals are kept."""
-    monkeypatch.setattr(disk, "RESTART_EVERY", 10)
-    monkeypatch.setattr(disk, "KEPT_REVISIONS", 10)
+    monkeypatch.setattr(writer, "RESTART_EVERY", 10)
+    monkeypatch.setattr(writer, "KEPT_REVISIONS", 10)
     for number in range(commits):
         transact(store, lambda tx, n=number: tx.put("c", "a", b"%d" % n))  # type: ignore[misc]
 
@@ -312,11 +312,11 @@ def seen_since(store: Files, revision: int) -> list[int]:
 def test_changes_stay_when_the_journal_cannot_start_anew(store: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     few_logs(monkeypatch, store, 29)
 
-    def fail(self: disk.Disk, epoch: str, base: int, floor: int) -> None:
+    def fail(self: writer.Writer, epoch: str, base: int, floor: int) -> None:
         raise OSError(errno.EIO, "on purpose")
 
     with monkeypatch.context() as broken:
-        broken.setattr(disk.Disk, "_new_journal", fail)
+        broken.setattr(writer.Writer, "_new_journal", fail)
         transact(store, lambda tx: tx.put("c", "a", b"last"))
     assert seen_since(store, 10) == list(range(11, 31))
     transact(store, lambda tx: tx.put("c", "a", b"more"))
@@ -349,7 +349,7 @@ def test_a_log_that_cannot_be_removed_is_removed_later(
 def test_a_log_that_is_missing_is_told(
     tmp_path: Path, store: Files, monkeypatch: pytest.MonkeyPatch, missing: int
 ) -> None:
-    monkeypatch.setattr(disk, "RESTART_EVERY", 10)
+    monkeypatch.setattr(writer, "RESTART_EVERY", 10)
     for number in range(35):
         transact(store, lambda tx, n=number: tx.put("c", "a", b"%d" % n))  # type: ignore[misc]
     with store.watch([""], missing - 1) as watch:

@@ -114,9 +114,9 @@ def test_an_edit_by_hand_of_a_member_is_taken_in(users: Machine) -> None:
 
 RACE = """
 import sys
-from accord.store.engines.files import disk
+from accord.store.engines.files import writer
 from tests.robustness.worker import make_changes
-disk.RESTART_EVERY = 8
+writer.RESTART_EVERY = 8
 url, first, last = sys.argv[1:]
 make_changes(url, int(first), int(last))
 """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from accord import errors
-from accord.store.engines.files import disk as files_disk
+from accord.store.engines.files import writer as files_writer
 from accord.store.open import open_store
 from accord.store.protocols import Store
 from accord.store.transaction import transact
@@ -73,7 +73,7 @@ def test_a_disk_that_is_filled_by_changes(engine: str, tmp_path: Path) -> None:
 def test_a_disk_that_fills_up_while_the_log_is_tidied(
     engine: str, tmp_path: Path, quick_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files_disk, "RESTART_EVERY", RESTART_EVERY)
+    monkeypatch.setattr(files_writer, "RESTART_EVERY", RESTART_EVERY)
     before = nearly_full_log(engine, quick_path / "prepared")
     with small_disk(tmp_path / "disk", "8m") as disk:
         home = disk.path / "home"

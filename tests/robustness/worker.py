@@ -107,8 +107,8 @@ def be_nobody() -> None:
 def main() -> None:
     url, first, last, *together = sys.argv[1:]
     if url.startswith("files:"):
-        from accord.store.engines.files import disk
+        from accord.store.engines.files import writer
 
-        disk.RESTART_EVERY = RESTART_EVERY
+        writer.RESTART_EVERY = RESTART_EVERY
     make = make_changes_together if together else make_changes
     make(url, int(first), int(last))

@@ -75,7 +75,9 @@ class Files:
 
     def changes(self, since: int) -> "Log":
         """A page of the change log, for the watch."""
-        return self.settled(lambda state: self._disk.changes(since, state))
+        from accord.store.local.watch import Log
+
+        return self.settled(lambda state: Log(state.epoch, state.floor, *self._disk.log.page(since, state)))
 
     def now(self) -> Instant:
         return Instant(platform.boot_id(), platform.boot_seconds())

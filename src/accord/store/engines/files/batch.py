@@ -16,8 +16,8 @@ from accord.store.contract import (
     new_epoch,
     resolve,
 )
-from accord.store.engines.files.journal import NOTHING, Record, Row
-from accord.store.engines.files.shelves import Edited, checksum, is_plain
+from accord.store.engines.files.records import Record, Row
+from accord.store.engines.files.shelves import NOTHING, Edited, checksum, is_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Batch:
     def __enter__(self) -> "Batch":
         self._disk.lock.acquire(self._timeout_s)
         try:
-            self.state = self._disk.settle()
+            self.state = self._disk.writer.settle()
         except BaseException:
             self._disk.lock.release()
             raise
@@ -93,10 +93,10 @@ class Batch:
         pass  # what can be seen was flushed before, or is when the block is left
 
     def load(self, contents: "Iterable[Content]") -> None:
-        self.state = self._disk.load(contents, self.state)
+        self.state = self._disk.writer.load(contents, self.state)
 
     def renew_epoch(self) -> None:
-        self.state = self._disk.restart(new_epoch(), self.state)
+        self.state = self._disk.writer.restart(new_epoch(), self.state)
 
     def get(self, collection: str, id: str) -> Item | None:
         items = self._items.get(collection, {})
@@ -137,8 +137,8 @@ class Batch:
             for row in record.rows:
                 row.was = self._was.get((row.collection, row.id), NOTHING)
         if self._records:
-            self.state = self._disk.publish(self._records, self.state)
-        self._disk.restart_if_due(self.state)
+            self.state = self._disk.writer.publish(self._records, self.state)
+        self._disk.writer.restart_if_due(self.state)
 
     def _record(self, rows: list[Row], lasts: dict[str, int]) -> None:
         self.revision += 1

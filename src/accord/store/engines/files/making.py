@@ -1,18 +1,16 @@
 """Making a store's folder, by any number of processes at once, and recognising one that is there."""
 
-import errno
-import fcntl
 import os
 
 from accord import errors
 from accord.store.contract import new_epoch
 from accord.store.engines.files.journal import Journal
 from accord.store.local import folder
-from accord.store.local.gate import Gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from accord.store.local.claim import Claim
+    from accord.store.local.gate import Gate
 
 FORMAT = 1
 LOCKS = ("flock", "mkdir")
@@ -20,8 +18,8 @@ LOCKS = ("flock", "mkdir")
 _TITLE = "accord store"
 
 
-def open_or_make(root: str, lock_kind: str) -> "Gate | Claim":
-    """The lock of the store at `root`, which is made if there is none; its kind is fixed then."""
+def find_or_make(root: str, lock_kind: str) -> str:
+    """The kind of lock of the store at `root`, which is made if there is none; it is fixed then."""
     if lock_kind and lock_kind not in LOCKS:
         raise errors.NotAStore(path=root, reason=f"{lock_kind!r} is no kind of lock; there are {' and '.join(LOCKS)}")
     folder.make_folder(root)
@@ -35,7 +33,13 @@ def open_or_make(root: str, lock_kind: str) -> "Gate | Claim":
         raise errors.NotAStore(path=root, reason=f"it was made with the lock {found}, and stays so")
     for name in ("data", "log", "staged"):
         folder.make_folder(f"{root}/{name}")
-    if found == "flock":
+    return found
+
+
+def open_lock(root: str, kind: str) -> "Gate | Claim":
+    if kind == "flock":
+        from accord.store.local.gate import Gate
+
         return Gate(f"{root}/lock")
     from accord.store.local.claim import Claim
 
@@ -92,6 +96,9 @@ def _read_lock_kind(root: str) -> str:
 
 def _lock_that_works(root: str) -> str:
     """flock, unless the file system refuses it."""
+    import errno
+    import fcntl
+
     path = f"{root}/lock"
     fd = folder.open_private(path)
     try:

@@ -10,7 +10,7 @@ from accord.store.local import folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from accord.store.engines.files.journal import Record, Row
+    from accord.store.engines.files.records import Record, Row
     from accord.store.engines.files.shelves import Shelves
 
 LOOK_EVERY = 64  # commits

@@ -24,13 +24,13 @@ from accord.store.contract import (
     number_id,
 )
 from accord.store.engines.files import crowd
-from accord.store.engines.files.journal import NOTHING
 from accord.store.local import folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+NOTHING = "-"  # the checksum of no file
 PER_FOLDER = 1_000
 HEAD_BYTES = 34
 
