@@ -44,21 +44,24 @@ class ChainKeeper:
         self._next = 0.0
         self._behind = False
 
-    def changed(self, store: "Store") -> None:
-        self._behind = True
-        if time.monotonic() >= self._next:
-            self.catch_up(store)
+    def changed(self, store: "Store", number: int) -> None:
+        """An entry was made, and is durable with all before it: the chain can be made as long without a flush."""
+        self._behind = time.monotonic() < self._next
+        if not self._behind and store.durability != "none":
+            self._extend(store, number)
+            self._next = time.monotonic() + OFTEN_S
 
     def catch_up(self, store: "Store") -> None:
+        if self._behind and store.durability != "none":
+            self._extend(store, 0)
+            self._behind = False
+
+    def _extend(self, store: "Store", upto: int) -> None:
         """It is no failure of what was done that it cannot be witnessed now; the next one goes on from there."""
-        if not self._behind or store.durability == "none":
-            return
         try:
-            extend(self._home, store)
+            extend(self._home, store, upto=upto)
         except (OSError, errors.AccordError):
             pass
-        self._behind = False
-        self._next = time.monotonic() + OFTEN_S
 
 
 def entries(tx: "Transaction", after: "int | None", limit: int) -> "list[dict[str, Any]]":
@@ -70,14 +73,18 @@ def entries(tx: "Transaction", after: "int | None", limit: int) -> "list[dict[st
     return [{"number": int(item.id), **jsontext.loads_own(item.value)} for item in page]  # type: ignore[dict-item]
 
 
-def extend(home: str, store: "Store", wait_s: float = 0.0) -> str:
-    """Make the chain as long as the audit; where it ends, as NUMBER:HASH. Whoever is at it already does it for all."""
-    store.sync()  # nothing is witnessed that a power cut could take back
+def extend(home: str, store: "Store", wait_s: float = 0.0, upto: int = 0) -> str:
+    """Make the chain as long as the audit; where it ends, as NUMBER:HASH. Whoever is at it already does it for all.
+
+    Nothing is witnessed that a power cut could take back: with `upto` no more than to that entry, known to be durable.
+    """
+    if not upto:
+        store.sync()
     with _Chain(home, _epoch(store), wait_s) as chain:
         last = chain.last()
         for item in _entries(store, chain.length):
-            if int(item.id) != chain.length + 1:
-                break  # one is missing, which `verify` says
+            if int(item.id) != chain.length + 1 or (upto and chain.length >= upto):
+                break  # one is missing, which `verify` says, or that was all
             last = _hash(last, item.value)
             chain.add(last)
         return f"{chain.length}:{last.decode()}"
@@ -122,14 +129,18 @@ def _kept(head: str, lines: list[bytes], path: str) -> bool:
 
 def _entries(store: "Store", after: int) -> "Iterator[Item]":
     """They only become more, so that each page may be of another moment."""
-    place = number_id(after) if after else ""
-    while page := _page(store, place):
+    while page := transact(store, lambda tx, after=after: _page(tx, after)):  # type: ignore[misc]
         yield from page
-        place = page[-1].id
+        after = int(page[-1].id)
+        if len(page) < MAX_PAGE:
+            break
 
 
-def _page(store: "Store", after: str) -> "Sequence[Item]":
-    return transact(store, lambda tx: tx.list(AUDIT, after, MAX_PAGE))
+def _page(tx: "Transaction", after: int) -> "Sequence[Item]":
+    if tx.head(AUDIT).last == after + 1:  # one is new, as after most commands: getting it is cheaper than a page
+        newest = tx.get(AUDIT, number_id(after + 1))
+        return [newest] if newest else []
+    return tx.list(AUDIT, number_id(after) if after else "", MAX_PAGE)
 
 
 def _epoch(store: "Store") -> str:
