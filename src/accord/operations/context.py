@@ -8,8 +8,8 @@ from accord.home import Home
 from accord.model import HUMAN, read_own_identity, timestamp
 from accord.operations import AGENT, OPERATOR, find
 from accord.services.agents import Actor, check_engaged, check_may_act, check_token, hash_token
-from accord.services.audit import ChainKeeper
 from accord.services.audited import ELSEWHERE, Audited, note
+from accord.services.chain import Keeper
 from accord.services.halt import Halt
 from accord.settings import Settings
 from accord.store.contract import KEY_ITEM
@@ -94,7 +94,7 @@ class Context:
         self.halts = False  # whether a HALT stops it, and who was there at one must be engaged first
         self._tx: Transaction | None = None  # that it is a step of
         self._made: list[int] = []  # numbers of the audit's entries that the operation made
-        self._witness: ChainKeeper | None = None  # that goes on with the audit's chain; a hub has its own
+        self._witness: Keeper | None = None  # that goes on with the audit's chain; a hub has its own
         self._open = open
         self.hashes: dict[str, str] = {}  # of tokens as they were when first needed: who is taken over shall notice
         self._opened: list[Store] = []  # one, once it was needed; shared by all operations of this caller
@@ -272,7 +272,7 @@ def local(env: "Mapping[str, str]", cwd: str = "", home: str = "", engine: str =
     settings = Settings(there.path, cwd, env, flags)
     caller = Owner(there, settings, env, request)
     context = Context(there, Halt(place.user_home(env)), settings, caller, lambda: open_in(there, settings))
-    context._witness = ChainKeeper(there.path)
+    context._witness = Keeper(there.path)
     return context
 
 

@@ -1,6 +1,6 @@
 """A store as one operation sees it: each of its commits takes an entry of the audit with it.
 
-Entries are appended, so that they never disturb each other; `services/audit.py` makes a chain of them afterwards.
+Entries are appended, so that they never disturb each other; `services/chain.py` makes a chain of them afterwards.
 """
 
 import time
