@@ -28,6 +28,7 @@ HERE = (
     "doc import",
     "doctor",
     "events",
+    "hook",
     "hub",
     "listen",
     "lock run",

@@ -36,6 +36,7 @@ VERBS = {
     "task add": "tasks", "task depend": "tasks", "task assign": "tasks", "task claim": "tasks", "task next": "tasks",
     "task start": "tasks", "task progress": "tasks", "task block": "tasks", "task unblock": "tasks",
     "task release": "tasks", "task done": "tasks", "task show": "tasks", "task list": "tasks", "task board": "tasks",
+    "hook": "hook",
     "halt": "control", "unhalt": "control", "engage": "control",
     "init": "setup", "config": "setup", "trust": "setup", "doctor": "setup", "demo": "setup",
     "hub start": "hub", "hub stop": "hub", "hub restart": "hub", "hub status": "hub", "hub logs": "hub",

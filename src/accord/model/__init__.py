@@ -14,6 +14,8 @@ MESSAGE_TYPES = ("request", "progress", "query", "pushback", "complete", "releas
 
 PRIORITIES = ("high", "normal", "low")
 
+HOOK_EVENTS = ("start", "prompt", "step", "stop", "end")  # of a session of an agent
+
 TASK_STATES = ("ready", "waiting", "claimed", "started", "blocked", "done")
 
 MAX_MESSAGE_BYTES = 1_048_576  # of a body; what fits into a commit with all that goes with it
@@ -52,6 +54,15 @@ def read_own_identity(text: str) -> str:
     name = read_identity(text)
     if name in RESERVED:
         raise errors.InvalidIdentity(identity=text, reason="it is reserved")
+    return name
+
+
+def name_like(text: str) -> str:
+    """A name that somebody may register, made from any text."""
+    letters = [letter if letter in _NAME_ALPHABET else "-" for letter in text.lower()]
+    name = "-".join([part for part in "".join(letters).split("-") if part])[: _LONGEST - 8].strip("-")
+    if not name or name[0] not in _LETTERS or name in RESERVED:
+        name = f"agent-{name}".strip("-")
     return name
 
 

@@ -37,6 +37,7 @@ NAMES = {
         "add", "depend", "assign", "claim", "next", "start", "progress", "block", "unblock", "release", "done",
         "show", "list", "board",
     ),
+    "hook": ("start", "step", "given", "end"),
     "halt": ("set", "lift", "engage", "status"),
     "config": ("show", "trust"),
     "home": ("init", "doctor"),

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     Grant = int
     Fence = tuple[str, int]
     Steps = list[dict[str, Any]]
+    HookEvent = str
+    SessionId = str
 
 _MOST = 1_000_000_000
 _LAST = 1 << 53  # of what is counted on for ever; every reader of JSON can tell it from the next
@@ -243,6 +245,20 @@ def _steps(value: object) -> "list[object]":
     return value
 
 
+def _hook_event(value: object) -> str:
+    text = _text(value).lower()
+    if text not in model.HOOK_EVENTS:
+        raise ValueError(f"is not one of {', '.join(model.HOOK_EVENTS)}")
+    return text
+
+
+def _session_id(value: object) -> str:
+    text = _text(value)
+    if not 0 < len(text) <= 200 or not text.isprintable():
+        raise ValueError("is not 1 to 200 printable characters")
+    return text
+
+
 # Each gives the value, or an error: an AccordError, or a ValueError that says what it is not.
 READERS: "dict[str, Callable[[Any], object]]" = {
     "Identity": _identity,
@@ -278,4 +294,6 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "Grant": _grant,
     "Fence": _fence,
     "Steps": _steps,
+    "HookEvent": _hook_event,
+    "SessionId": _session_id,
 }

@@ -41,6 +41,8 @@ WORDS = {
     "Grant": "NUMBER",
     "Fence": "FENCE",
     "Steps": "JSON",
+    "HookEvent": "EVENT",
+    "SessionId": "SESSION",
 }
 
 SCHEMAS: dict[str, dict[str, object]] = {
@@ -77,6 +79,8 @@ SCHEMAS: dict[str, dict[str, object]] = {
     "Grant": {"type": "integer", "minimum": 1},
     "Fence": {"type": "string", "pattern": "^.+:[0-9]+$"},
     "Steps": {"type": "array", "items": {"type": "object"}, "minItems": 1},
+    "HookEvent": {"type": "string", "enum": list(model.HOOK_EVENTS)},
+    "SessionId": {"type": "string", "minLength": 1, "maxLength": 200},
 }
 
 # One name means one thing in every operation.
@@ -87,11 +91,13 @@ HELP = {
     "all": "all of them",
     "assignee": "the agent that is to do it; nobody else can take it then",
     "base": "the revision that it is based on, which it must still have; 0: it must be new",
+    "brain": "the program that the agent is: claude, codex, gemini or opencode",
     "by": "how it was handed over: push, hook, terminal",
     "channel": "the channel",
     "conversation": "the conversation it belongs to; an answer belongs to that of what it answers",
     "deadline": "seconds after which it ends whatever is left to do",
     "delay": "seconds before it can be taken",
+    "event": "what happens in the session: start, prompt, step, stop or end",
     "fence": "a lock that must still be held and the number it was granted with, as LOCK:NUMBER",
     "group": "the group of users who share it, by name or number",
     "force": "take the name over from whoever has it; the inbox is inherited",
@@ -114,10 +120,13 @@ HELP = {
     "port": "the port of the ZeroMQ door",
     "prefix": "what the names start with",
     "priority": "high, normal or low",
+    "process": "the process that the session runs in, as PID:START",
     "project": "the folder that is worked in",
+    "proves": "whether the model has answered since the last one",
     "query": "words, all of which must be there; the last may be the start of one",
     "queue": "the queue",
     "reason": "why, for others to read",
+    "reach": "how the session can be woken",
     "receipt": "what came with the entry when it was taken",
     "reply_to": "the message that this one answers",
     "resume": "come back to a name that is still yours",

@@ -138,7 +138,7 @@ def hand_over(store: "Store", actor: "Actor", ids: "Sequence[str]", by: str, at:
         cursor = cursors.read(tx, actor.name, check=False)
         for id, number in _places(tx, actor.name, some).items():
             if not cursor.has(number) and tx.get(f"{HANDED}/{actor.name}", id) is None:
-                tx.put(f"{HANDED}/{actor.name}", id, jsontext.dumps({"by": by, "at": at}).encode())
+                note_handed(tx, actor.name, id, {"by": by, "at": at})
 
     for start in range(0, len(ids), MOST_WRITES):
         some = ids[start : start + MOST_WRITES]
@@ -151,13 +151,23 @@ def acknowledge(store: "Store", actor: "Actor", ids: "Sequence[str]", at: str) -
     def work(tx: "Transaction") -> None:
         if actor.name != HUMAN:
             agents.check_token(tx, actor)
-        places = _places(tx, actor.name, ids)
-        cursor = cursors.read(tx, actor.name)
-        if cursor.add(places.values()):
-            cursor.at = at
-            cursors.write(tx, actor.name, cursor)
+        see(tx, actor.name, ids, at)
 
     transact(store, work)
+
+
+def see(tx: "Transaction", name: str, ids: "Sequence[str]", at: str) -> None:
+    """Note that somebody has seen these."""
+    places = _places(tx, name, ids)
+    cursor = cursors.read(tx, name)
+    if cursor.add(places.values()):
+        cursor.at = at
+        cursors.write(tx, name, cursor)
+
+
+def note_handed(tx: "Transaction", name: str, id: str, record: "dict[str, Any]") -> None:
+    """The newest hand-over of a message to an agent: by what, and when."""
+    tx.put(f"{HANDED}/{name}", id, jsontext.dumps(record).encode())
 
 
 def sent(store: "Store", name: str, limit: int) -> "list[dict[str, Any]]":

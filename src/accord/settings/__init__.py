@@ -84,6 +84,9 @@ SETTINGS = {
     "backup_count": Setting(5, "earlier versions of a document that are kept", _whole(0, 1000)),
     "queue_limit": Setting(100_000, "entries after which a queue takes no more", _whole(1, 1_000_000_000)),
     "audit": Setting("changes", "what the audit notes: changes, or reads as well", _one_of("changes", "reads")),
+    "keep_going_limit": Setting(
+        20, "how often new mail keeps an agent going between two prompts of a person", _whole(0, 1_000_000)
+    ),
     "inbox_limit": Setting(100_000, "unread messages after which an inbox takes no more", _whole(1, 1_000_000_000)),
 }
 

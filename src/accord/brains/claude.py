@@ -1,0 +1,30 @@
+"""Claude Code. It asks its hooks after each batch of tools, and gives every session a socket to be written to."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from accord.brains.contract import Given
+
+fields = ("session_id", "cwd", "hook_event_name", "prompt")
+variables = ("CLAUDE_PID", "CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN")
+
+
+def proves(event: str) -> bool:
+    return event in ("step", "stop")  # a step comes after all tools of one answer, not after each
+
+
+def pid(env: "Mapping[str, str]") -> int:
+    text = env.get("CLAUDE_PID", "")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def reach(env: "Mapping[str, str]") -> str:
+    socket, token = env.get("CLAUDE_CODE_MESSAGING_SOCKET", ""), env.get("CLAUDE_CODE_MESSAGING_TOKEN", "")
+    return f"claude {token} {socket}" if socket and token else ""
+
+
+def answer(event: str, given: "Given", text: str) -> "dict[str, object]":
+    if event == "stop":
+        return {"decision": "block", "reason": text}
+    return {"hookSpecificOutput": {"hookEventName": given["hook_event_name"], "additionalContext": text}}

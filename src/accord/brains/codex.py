@@ -1,0 +1,28 @@
+"""Codex. Its hooks are like those of Claude Code, but that each tool has a step of its own."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from accord.brains.contract import Given
+
+fields = ("session_id", "cwd", "hook_event_name", "prompt")
+variables = ()
+
+
+def proves(event: str) -> bool:
+    return event == "stop"  # tools of one answer end one after another, before the model is asked again
+
+
+def pid(env: "Mapping[str, str]") -> int:
+    return 0
+
+
+def reach(env: "Mapping[str, str]") -> str:
+    return ""
+
+
+def answer(event: str, given: "Given", text: str) -> "dict[str, object]":
+    if event == "stop":
+        return {"decision": "block", "reason": text}
+    return {"hookSpecificOutput": {"hookEventName": given["hook_event_name"], "additionalContext": text}}

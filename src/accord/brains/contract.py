@@ -1,0 +1,32 @@
+"""What accord knows of a program that is an agent: so far, its hooks.
+
+A file here bears the name that users type (`--brain claude`) and has these names at its top level. It is imported by
+every hook that the agent runs, and imports nothing itself.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Protocol
+
+    Given = Mapping[str, Any]
+
+    class Brain(Protocol):
+        fields: tuple[str, ...]  # of what a hook gets on standard input, those that are looked at
+        variables: tuple[str, ...]  # of its environment
+
+        def proves(self, event: str) -> bool:
+            """Whether the event shows that the model has answered since the last hand-over."""
+            ...
+
+        def pid(self, env: Mapping[str, str]) -> int:
+            """The process of the session; 0: it does not say."""
+            ...
+
+        def reach(self, env: Mapping[str, str]) -> str:
+            """How the session can be woken; "": it cannot."""
+            ...
+
+        def answer(self, event: str, given: Given, text: str) -> dict[str, Any]:
+            """What a hook prints, to put a text before the model; at the end of a turn, to go on with it."""
+            ...

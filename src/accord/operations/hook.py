@@ -1,0 +1,177 @@
+"""What the life of an agent's session is to accord. The hooks of the agent's own program call these."""
+
+import os
+
+from accord import errors
+from accord.model import name_like
+from accord.operations import operation
+from accord.services import agents, sessions
+from accord.store.transaction import transact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from accord.operations.context import Context
+    from accord.operations.kinds import Flag, HookEvent, Label, MessageIds, Path, SessionId, Text
+    from accord.store.transaction import Transaction
+
+_MOST_TRIES = 100  # names that others were faster to take
+
+
+@operation(changes=True, beyond=True)
+def start(
+    context: "Context",
+    *,
+    brain: "Label",
+    session: "SessionId",
+    project: "Path",
+    process: "Text | None" = None,
+    reach: "Text | None" = None,
+) -> "dict[str, Any]":
+    """Begin a session of an agent: it gets the name that it had, or one after its project, and its mail."""
+    this = sessions.Session(brain, session, os.path.abspath(project), process or "", reach or "")
+    name = _named(context, this)
+    actor = context.actor(name)
+    halted = _halted(context, name)
+
+    def work(tx: "Transaction") -> "dict[str, Any]":
+        sessions.check_holder(tx, actor)
+        record = sessions.begin(tx, name, this, context.now())
+        taken = _take(tx, name, record, halted)
+        sessions.keep(tx, name, record)
+        return taken
+
+    return {"identity": name, "halted": halted, **transact(context.store, work)}
+
+
+@operation(changes=True)
+def step(
+    context: "Context",
+    *,
+    brain: "Label",
+    session: "SessionId",
+    event: "HookEvent",
+    process: "Text | None" = None,
+    proves: "Flag" = False,
+) -> "dict[str, Any]":
+    """Go on in a session: what was handed over before may be seen now, and what is new is handed over."""
+    this = sessions.Session(brain, session, process=process or "")
+    name = transact(context.store, lambda tx: sessions.name_of(tx, this))
+    if not name:
+        return {"identity": None, "halted": None, **_NOTHING}
+    actor = context.actor(name)
+    if event == "prompt":
+        _engage(context, name)
+    halted = _halted(context, name)
+
+    def work(tx: "Transaction") -> "dict[str, Any]":
+        sessions.check_holder(tx, actor)
+        before = sessions.find(tx, name)
+        if before is None or not sessions.is_this(before, this):
+            return _NOTHING
+        record = {**before, "given": list(before["given"])}
+        if proves:
+            sessions.prove(tx, name, record, context.now())
+        taken = _go_on(tx, context, name, record, event, halted)
+        if record != before:
+            sessions.keep(tx, name, record)
+        return taken
+
+    return {"identity": name, "halted": halted, **transact(context.store, work)}
+
+
+@operation(changes=True)
+def given(
+    context: "Context", *, brain: "Label", session: "SessionId", event: "HookEvent", ids: "MessageIds"
+) -> "dict[str, Any]":
+    """Note that the messages of a step were handed over; whether the model has seen them is shown by a later step."""
+    this = sessions.Session(brain, session)
+
+    def work(tx: "Transaction") -> "dict[str, Any]":
+        name = sessions.name_of(tx, this)
+        before = sessions.find(tx, name) if name else None
+        if before is None or not sessions.is_this(before, this):
+            return {"identity": None, "handed_over": []}
+        record = dict(before)
+        taken = [id for id in ids if id in record["taken"]]
+        sessions.give(tx, name, record, taken, f"{brain} {event}", context.now())
+        if record != before:
+            sessions.keep(tx, name, record)
+        return {"identity": name, "handed_over": taken}
+
+    return transact(context.store, work)
+
+
+@operation(changes=True)
+def end(context: "Context", *, brain: "Label", session: "SessionId", process: "Text | None" = None) -> "dict[str, Any]":
+    """End a session: its agent is offline, and what it has not seen waits for the next one."""
+    this = sessions.Session(brain, session, process=process or "")
+
+    def work(tx: "Transaction") -> "str | None":
+        name = sessions.name_of(tx, this)
+        return name if name and sessions.end(tx, name, this, context.now()) else None
+
+    return {"identity": transact(context.store, work)}
+
+
+_NOTHING: "dict[str, Any]" = {"messages": [], "remaining": 0}
+
+
+def _named(context: "Context", session: sessions.Session) -> str:
+    """A name that is registered here, for this session."""
+    from accord.operations import agent
+
+    stem = name_like(os.path.basename(session.project))
+    for _ in range(_MOST_TRIES):
+        name, is_registered = transact(context.store, lambda tx: sessions.free_name(tx, session, stem, context.agent))
+        try:
+            if not is_registered:
+                agent.register(context, identity=name)
+            return name
+        except errors.IdentityAlreadyRegistered:
+            continue  # another session of this project was faster
+    raise errors.IdentityAlreadyRegistered(identity=stem)
+
+
+def _go_on(
+    tx: "Transaction", context: "Context", name: str, record: "dict[str, Any]", event: str, halted: "str | None"
+) -> "dict[str, Any]":
+    """At the end of a turn new mail keeps the agent going; not for ever, if no person asks for more."""
+    if event == "prompt":
+        record["kept"] = 0
+    record["state"] = "busy"
+    if event != "stop":
+        return _take(tx, name, record, halted)
+    record["state"] = "idle"
+    if record["kept"] >= context.settings["keep_going_limit"]:
+        return _NOTHING
+    taken = _take(tx, name, record, halted)
+    if taken["messages"]:
+        record["kept"] += 1
+        record["state"] = "busy"
+    return taken
+
+
+def _take(tx: "Transaction", name: str, record: "dict[str, Any]", halted: "str | None") -> "dict[str, Any]":
+    if halted is not None:
+        return _NOTHING
+    messages, remaining = sessions.take(tx, name, record)
+    return {"messages": messages, "remaining": remaining}
+
+
+def _halted(context: "Context", name: str) -> "str | None":
+    """Why nothing is handed over now; None: it is."""
+    reason = context.halt.reason()
+    if reason is not None:
+        return reason
+    halts = context.halt.count()
+    record = transact(context.store, lambda tx: agents.find(tx, name)) if halts else None
+    return "lifted, and a person has not engaged you yet" if record and record["engaged"] < halts else None
+
+
+def _engage(context: "Context", name: str) -> None:
+    """A person's own prompt lets an agent go on that was there when everything was halted."""
+    halts = context.halt.count()
+    if halts and context.halt.reason() is None:
+        agents.engage(context.store, [name], halts)

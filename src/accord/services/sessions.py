@@ -1,0 +1,214 @@
+"""Sessions of agents: which conversation runs under which name, and what was handed over in it.
+
+sessions/NAME   the newest session of an agent
+session-of      the name of each session, by its brain and its id there
+handed/NAME     what was handed over to an agent and not seen at once, by id (see `mail.py`)
+"""
+
+from accord import jsontext, platform
+from accord.services import agents, cursors, leases, mail
+from accord.store import names
+from accord.store.contract import number_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from accord.services.agents import Actor
+    from accord.store.transaction import Transaction
+
+    Record = dict[str, Any]
+
+SESSIONS = "sessions"
+NAMES = "session-of"
+
+MOST_AT_ONCE = 20  # messages of one hand-over
+MOST_BYTES = 16_384  # of their texts
+
+HAND_OVER_S = 10.0  # from taking messages to having handed them over
+
+_MOST_AWAY = 100  # handed over and not seen yet; who does not even see these gets no more
+
+
+class Session:
+    """What a vendor's hook says of the conversation that it runs in."""
+
+    def __init__(self, brain: str, id: str, project: str = "", process: str = "", reach: str = "") -> None:
+        self.brain = brain
+        self.id = id
+        self.project = project  # the folder it works in
+        self.process = process  # `PID:START` of the program; "": not known
+        self.reach = reach  # how it can be woken
+
+
+def find(tx: "Transaction", name: str, check: bool = True) -> "Record | None":
+    item = tx.get(SESSIONS, name, check)
+    return None if item is None else jsontext.loads_own(item.value)  # type: ignore[return-value]
+
+
+def name_of(tx: "Transaction", session: Session) -> str:
+    """Under which name a session runs, or ran last; "": it is new."""
+    item = tx.get(*_key(session))
+    return "" if item is None else item.value.decode()
+
+
+def free_name(tx: "Transaction", session: Session, stem: str, chosen: str = "") -> tuple[str, bool]:
+    """A name for a session, and whether it is registered already.
+
+    The one that was chosen, else its own, else one of this project whose session is over, else a new one. Names that
+    people registered by themselves are left alone unless they choose them.
+    """
+    if chosen:
+        record = agents.find(tx, chosen)
+        return chosen, record is not None and not record["gone"]
+    own = name_of(tx, session)
+    candidates = [own, stem] if own else [stem]
+    number = 2
+    while True:
+        for name in candidates:
+            taken = agents.find(tx, name)
+            if taken is None or taken["gone"]:
+                return name, False
+            if _may_take(find(tx, name), session):
+                return name, True
+        candidates = [f"{stem}-{number}"]
+        number += 1
+
+
+def begin(tx: "Transaction", name: str, session: Session, at: str) -> "Record":
+    """From now on the name is this session's; what an earlier one was given and has not seen is given again."""
+    before = find(tx, name)
+    goes_on = before is not None and _is_same(before, session) and before["state"] != "ended"
+    record = {
+        "brain": session.brain,
+        "session": session.id,
+        "project": session.project,
+        "process": session.process,
+        "reach": session.reach,
+        "number": 1 + (before["number"] if before else 0),
+        "given": before["given"] if before and goes_on else [],  # handed over, and not known to be seen
+        "taken": [],  # about to be handed over, and until when that may take
+        "until": None,
+        "kept": 0,
+        "state": "idle",
+        "at": at,
+    }
+    if name_of(tx, session) != name:
+        tx.put(*_key(session), name.encode())
+    return record
+
+
+def end(tx: "Transaction", name: str, session: Session, at: str) -> bool:
+    """Whether the name was this session's until now."""
+    record = find(tx, name)
+    if record is None or not _is_same(record, session):
+        return False
+    keep(tx, name, {**record, "state": "ended", "given": [], "taken": [], "at": at})
+    return True
+
+
+def prove(tx: "Transaction", name: str, record: "Record", at: str) -> None:
+    """The model has answered since: what it was given, it has seen."""
+    if record["given"]:
+        mail.see(tx, name, record["given"], at)
+        record["given"] = []
+
+
+def take(tx: "Transaction", name: str, record: "Record") -> "tuple[list[dict[str, Any]], int]":
+    """The next messages for a session, and how many more wait after them.
+
+    Who takes them has a moment to hand them over, and then says so (`give`); else they are taken again.
+    """
+    waiting = mail.pending(tx, name)
+    if not waiting:
+        return [], 0
+    now = tx.now()
+    taken = record["taken"] if record["until"] and leases.left_s(record["until"], now) else []
+    away = {*record["given"], *taken}
+    if len(away) >= _MOST_AWAY:
+        return [], waiting
+    found, passed = _next(tx, name, away)
+    if found:
+        record["taken"] = [*taken, *[message["message_id"] for message in found]]
+        record["until"] = leases.until(now, HAND_OVER_S)
+    return found, waiting - passed - len(found)
+
+
+def give(tx: "Transaction", name: str, record: "Record", ids: "Sequence[str]", by: str, at: str) -> None:
+    """What was taken is handed over."""
+    for id in ids:
+        mail.note_handed(tx, name, id, {"by": by, "at": at, "number": record["number"]})
+    record["taken"] = [id for id in record["taken"] if id not in ids]
+    record["given"] = [*record["given"], *ids]
+
+
+def is_this(record: "Record | None", session: Session) -> bool:
+    """Whether a session is the one that has the name: what an earlier process of it still does counts no more."""
+    return record is not None and _is_same(record, session) and record["state"] != "ended"
+
+
+def is_over(record: "Record") -> bool:
+    """Known by evidence: it said so, or its process is gone."""
+    return record["state"] == "ended" or not is_alive(record["process"])
+
+
+def is_alive(process: str) -> bool:
+    """Whether a process still runs; one that is not known may."""
+    pid, _, started = process.partition(":")
+    return not pid or platform.process_started(int(pid)) == started
+
+
+def shown(record: "Record") -> "dict[str, Any]":
+    """What others are told of it."""
+    state = "ended" if is_over(record) else record["state"]
+    return {"brain": record["brain"], "state": state, "project": record["project"], "since": record["at"]}
+
+
+def keep(tx: "Transaction", name: str, record: "Record") -> None:
+    tx.put(SESSIONS, name, jsontext.dumps(record).encode())
+
+
+def _next(tx: "Transaction", name: str, away: "set[str]") -> "tuple[list[dict[str, Any]], int]":
+    """The oldest unread messages that are not away, as many as one hand-over has room for; and how many are away."""
+    cursor = cursors.read(tx, name)
+    found: list[dict[str, Any]] = []
+    room, passed = MOST_BYTES, 0
+    after = number_id(cursor.upto) if cursor.upto else ""
+    while page := tx.list(f"mail/{name}", after, MOST_AT_ONCE + len(away)):
+        for id in [item.value.decode() for item in page if not cursor.has(int(item.id))]:
+            if id in away:
+                passed += 1
+                continue
+            message = mail.shown(tx, id)
+            room -= len(message["message"].encode())
+            if found and (room < 0 or len(found) == MOST_AT_ONCE):
+                return found, passed
+            found.append(message)
+        after = page[-1].id
+    return found, passed
+
+
+def _may_take(record: "Record | None", session: Session) -> bool:
+    """Whether a name that is registered may become this session's."""
+    if record is None or record["brain"] != session.brain:
+        return False
+    return _is_own(record, session) or (record["project"] == session.project and is_over(record))
+
+
+def _is_own(record: "Record", session: Session) -> bool:
+    return bool(record["session"] == session.id)
+
+
+def _is_same(record: "Record", session: Session) -> bool:
+    same = record["brain"] == session.brain and record["session"] == session.id
+    return same and (not session.process or not record["process"] or record["process"] == session.process)
+
+
+def _key(session: Session) -> tuple[str, str]:
+    return names.to_key(NAMES, f"{session.brain}:{session.id}")
+
+
+def check_holder(tx: "Transaction", actor: "Actor") -> None:
+    """A session whose name another took over gets nothing any more."""
+    agents.check_token(tx, actor)
