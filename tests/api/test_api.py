@@ -59,7 +59,18 @@ def test_a_program_that_misuses_it_is_found_by_a_type_checker(tmp_path: Path) ->
         "home.mail.send(sender='ann', to=['ben'], message=3)\n"
         "home.mail.sned(sender='ann')\n"
         "home.mail.check(identity='ann', limit='ten')\n"
+        "home.mail.send(sender='ann', to=['ben'], message='hello')['mesage_id']\n"
+        "home.mail.check(identity='ann')['messages'][0]['form']\n"
+        "async def look() -> None:\n"
+        "    (await accord.open_async().task.show(id='t1'))['titel']\n"
     )
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(tmp_path / "cache")]
     done = subprocess.run([*command, str(program)], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert [line.split(":")[1] for line in done.stdout.splitlines() if ": error:" in line] == ["4", "5", "6"]
+    assert [line.split(":")[1] for line in done.stdout.splitlines() if ": error:" in line] == [
+        "4",
+        "5",
+        "6",
+        "7",
+        "8",
+        "10",
+    ]

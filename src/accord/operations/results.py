@@ -238,7 +238,7 @@ class Reserved(TypedDict):
     globs: list[str]
     advisory: bool
     expires_at: str
-    overlaps: list[Overlap]  # of others, that keep nobody out
+    overlaps: list[Overlap]  # what others have reserved of it
 
 
 class ReleasedGlobs(TypedDict):
