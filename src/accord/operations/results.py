@@ -84,15 +84,12 @@ class Message(_From):
     verified: str | None  # how it is known who sent it
 
 
-class Unread(TypedDict):
-    messages: list[Message]  # the oldest first
-    remaining: int  # unread after these
-
-
-class Inbox(Unread):
+class Inbox(TypedDict):
     identity: str
     listener: Listener | None
+    messages: list[Message]  # the oldest first
     message_count: int
+    remaining: int  # unread after these
 
 
 class Acknowledged(TypedDict):
