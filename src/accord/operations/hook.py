@@ -4,7 +4,7 @@ import os
 
 from accord import errors
 from accord.model import name_like
-from accord.operations import operation
+from accord.operations import as_is, operation
 from accord.services import agents, sessions
 from accord.store.transaction import transact
 
@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from accord.operations import results
     from accord.operations.context import Context
     from accord.operations.kinds import Flag, HookEvent, Label, MessageIds, Path, SessionId, Text
     from accord.store.transaction import Transaction
@@ -28,7 +29,7 @@ def start(
     project: "Path",
     process: "Text | None" = None,
     reach: "Text | None" = None,
-) -> "dict[str, Any]":
+) -> "results.Step":
     """Begin a session of an agent: it gets the name that it had, or one after its project, and its mail."""
     this = sessions.Session(brain, session, os.path.abspath(project), process or "", reach or "")
     name = _named(context, this)
@@ -42,7 +43,7 @@ def start(
         sessions.keep(tx, name, record)
         return taken
 
-    return {"identity": name, "halted": halted, **transact(context.store, work)}
+    return as_is({"identity": name, "halted": halted, **transact(context.store, work)})
 
 
 @operation(changes=True)
@@ -54,12 +55,12 @@ def step(
     event: "HookEvent",
     process: "Text | None" = None,
     proves: "Flag" = False,
-) -> "dict[str, Any]":
+) -> "results.Step":
     """Go on in a session: what was handed over before may be seen now, and what is new is handed over."""
     this = sessions.Session(brain, session, process=process or "")
     name = transact(context.store, lambda tx: sessions.name_of(tx, this))
     if not name:
-        return {"identity": None, "halted": None, **_NOTHING}
+        return as_is({"identity": None, "halted": None, **_NOTHING})
     actor = context.actor(name)
     if event == "prompt":
         _engage(context, name)
@@ -78,13 +79,13 @@ def step(
             sessions.keep(tx, name, record)
         return taken
 
-    return {"identity": name, "halted": halted, **transact(context.store, work)}
+    return as_is({"identity": name, "halted": halted, **transact(context.store, work)})
 
 
 @operation(changes=True)
 def given(
     context: "Context", *, brain: "Label", session: "SessionId", event: "HookEvent", ids: "MessageIds"
-) -> "dict[str, Any]":
+) -> "results.HandOver":
     """Note that the messages of a step were handed over; whether the model has seen them is shown by a later step."""
     this = sessions.Session(brain, session)
 
@@ -100,11 +101,13 @@ def given(
             sessions.keep(tx, name, record)
         return {"identity": name, "handed_over": taken}
 
-    return transact(context.store, work)
+    return as_is(transact(context.store, work))
 
 
 @operation(changes=True)
-def end(context: "Context", *, brain: "Label", session: "SessionId", process: "Text | None" = None) -> "dict[str, Any]":
+def end(
+    context: "Context", *, brain: "Label", session: "SessionId", process: "Text | None" = None
+) -> "results.SessionEnded":
     """End a session: its agent is offline, and what it has not seen waits for the next one."""
     this = sessions.Session(brain, session, process=process or "")
 
