@@ -43,7 +43,7 @@ def do(given: dict[str, list[dict[str, Any]]], user_home: Path) -> Iterator[Do]:
 
 @pytest.mark.covers("I5", "Q1")
 def test_every_operation_gives_what_it_says(do: Do, given: dict[str, list[dict[str, Any]]], user_home: Path) -> None:
-    for part in (talk, write_documents, share_work, plan, take_turns, tell, hear, stop):
+    for part in (talk, attend, write_documents, share_work, plan, take_turns, tell, hear, stop):
         part(do, user_home)
     assert given.keys() == OPERATIONS
     wrong = {
@@ -94,6 +94,18 @@ def talk(do: Do, user_home: Path) -> None:
     do("mail.sent", sender="ann")
     do("mail.thread", conversation="m1")
     do("mail.search", query="green")
+
+
+def attend(do: Do, user_home: Path) -> None:
+    this = {"brain": "claude", "session": "one"}
+    name = do("hook.start", **this, project=str(user_home))["identity"]
+    id = do("mail.send", sender="ann", to=name, message="x")["message_id"]
+    do("hook.step", **this, event="step")
+    do("hook.given", **this, event="step", ids=id)
+    do("mail.receipt", id=id)
+    do("agent.discover")
+    do("hook.end", **this)
+    do("hook.end", brain="claude", session="another")
 
 
 def write_documents(do: Do, user_home: Path) -> None:

@@ -39,6 +39,7 @@ _VERBS = {
     "mail.check": ("check", "identity"),
     "mail.ack": ("ack", "ids"),
     "mail.sent": ("sent", ""),
+    "mail.receipt": ("receipt", "id"),
     "mail.thread": ("thread", "conversation"),
     "mail.search": ("search", "query"),
     "channel.join": ("channel join", "channel"),

@@ -80,6 +80,10 @@ class Mail:
         """Show what somebody sent, newest first, and how far it got with each recipient."""
         return self._call("mail.sent", {"sender": sender, "limit": limit})
 
+    def receipt(self, *, id: str) -> "results.Receipt":
+        """Show how far a message got with each of its recipients: queued, handed over, seen, answered."""
+        return self._call("mail.receipt", {"id": id})
+
     def thread(self, *, conversation: str, limit: int = 100) -> "results.Thread":
         """Show a conversation, named by its id or by that of one of its messages."""
         return self._call("mail.thread", {"conversation": conversation, "limit": limit})
@@ -397,7 +401,7 @@ class Hook:
         )
 
     def given(self, *, brain: str, session: str, event: str, ids: str | list[str]) -> "results.HandOver":
-        """Note that the messages of a step were handed over; whether the model has seen them is shown by a later step."""
+        """Note that the messages of a step were handed over; a later step shows whether the model has seen them."""
         return self._call("hook.given", {"brain": brain, "session": session, "event": event, "ids": ids})
 
     def end(self, *, brain: str, session: str, process: str | None = None) -> "results.SessionEnded":
@@ -574,6 +578,10 @@ class AsyncMail:
     async def sent(self, *, sender: str, limit: int = 100) -> "results.SentMessages":
         """Show what somebody sent, newest first, and how far it got with each recipient."""
         return await self._call("mail.sent", {"sender": sender, "limit": limit})
+
+    async def receipt(self, *, id: str) -> "results.Receipt":
+        """Show how far a message got with each of its recipients: queued, handed over, seen, answered."""
+        return await self._call("mail.receipt", {"id": id})
 
     async def thread(self, *, conversation: str, limit: int = 100) -> "results.Thread":
         """Show a conversation, named by its id or by that of one of its messages."""
@@ -894,7 +902,7 @@ class AsyncHook:
         )
 
     async def given(self, *, brain: str, session: str, event: str, ids: str | list[str]) -> "results.HandOver":
-        """Note that the messages of a step were handed over; whether the model has seen them is shown by a later step."""
+        """Note that the messages of a step were handed over; a later step shows whether the model has seen them."""
         return await self._call("hook.given", {"brain": brain, "session": session, "event": event, "ids": ids})
 
     async def end(self, *, brain: str, session: str, process: str | None = None) -> "results.SessionEnded":

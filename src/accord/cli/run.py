@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Each verb, or groups and verb, with the module of `verbs` that has it.
 VERBS = {
     "send": "mail", "check": "mail", "ack": "mail",
-    "sent": "reading", "thread": "reading", "search": "reading", "discover": "reading",
+    "sent": "reading", "receipt": "reading", "thread": "reading", "search": "reading", "discover": "reading",
     "listen": "listen", "events": "listen",
     "register": "agents", "unregister": "agents",
     "channel join": "channels", "channel leave": "channels", "channel list": "channels",

@@ -25,7 +25,7 @@ OPERATOR = "operator"  # what only the person who runs them may
 # Every operation, by the module it is in. What is not here is not exposed.
 NAMES = {
     "agent": ("register", "unregister", "discover"),
-    "mail": ("send", "check", "ack", "hand_over", "sent", "thread", "search"),
+    "mail": ("send", "check", "ack", "hand_over", "sent", "receipt", "thread", "search"),
     "channel": ("join", "leave", "list"),
     "doc": ("read", "write", "rm", "restore", "history", "list"),
     "lock": ("acquire", "renew", "release", "list"),

@@ -86,7 +86,7 @@ def step(
 def given(
     context: "Context", *, brain: "Label", session: "SessionId", event: "HookEvent", ids: "MessageIds"
 ) -> "results.HandOver":
-    """Note that the messages of a step were handed over; whether the model has seen them is shown by a later step."""
+    """Note that the messages of a step were handed over; a later step shows whether the model has seen them."""
     this = sessions.Session(brain, session)
 
     def work(tx: "Transaction") -> "dict[str, Any]":

@@ -103,6 +103,12 @@ def sent(context: "Context", *, sender: "Identity", limit: "Count" = 100) -> "re
 
 
 @operation()
+def receipt(context: "Context", *, id: "MessageId") -> "results.Receipt":
+    """Show how far a message got with each of its recipients: queued, handed over, seen, answered."""
+    return as_is(mail.receipt(context.store, id))
+
+
+@operation()
 def thread(context: "Context", *, conversation: "Conversation", limit: "Count" = 100) -> "results.Thread":
     """Show a conversation, named by its id or by that of one of its messages."""
     return {"conversation": conversation, "messages": as_is(mail.thread(context.store, conversation, min(limit, 1000)))}

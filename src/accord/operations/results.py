@@ -30,9 +30,19 @@ class Listener(TypedDict):
     last_seen: str  # since when it listens
 
 
+class SessionState(TypedDict):
+    """A conversation of an agent with its user."""
+
+    brain: str  # the program
+    state: str  # busy, idle or ended
+    project: str  # the folder it works in
+    since: str
+
+
 class Present(TypedDict):
     identity: str
     listener: Listener | None
+    session: SessionState | None  # the newest; null: there never was one
     last_seen: str | None  # when it last acknowledged or sent anything, or registered
     pending: int  # messages that are unread
     engaged: bool  # false: it was there at a halt, and waits to be engaged
@@ -109,6 +119,23 @@ class SentMessage(Message):
 class SentMessages(TypedDict):
     identity: str
     messages: list[SentMessage]  # the newest first
+
+
+class HandedOverHow(TypedDict):
+    by: str  # push, terminal, or the program and its hook
+    at: str
+
+
+class DeliveryReceipt(TypedDict):
+    identity: str
+    state: str  # queued, handed_over, seen or answered
+    handed_over: HandedOverHow | None  # the last time
+
+
+class Receipt(_From):
+    message_id: str
+    timestamp: str
+    to: list[DeliveryReceipt]
 
 
 class Thread(TypedDict):

@@ -1,7 +1,7 @@
 """Everybody who is there, as of one revision."""
 
 from accord.model import HUMAN
-from accord.services import agents, mail
+from accord.services import agents, mail, sessions
 from accord.store.transaction import Transaction, transact
 
 TYPE_CHECKING = False
@@ -26,9 +26,11 @@ def everybody(store: "Store", halts: int, listeners: "Mapping[str, object]") -> 
 
 
 def _shown(tx: Transaction, name: str, registered_at: str | None, engaged: bool) -> "dict[str, Any]":
+    session = sessions.find(tx, name)
     return {
         "identity": name,
         "listener": None,
+        "session": sessions.shown(session) if session else None,
         "last_seen": mail.last_seen(tx, name) or registered_at,
         "pending": mail.pending(tx, name),
         "engaged": engaged,

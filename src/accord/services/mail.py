@@ -185,6 +185,22 @@ def sent(store: "Store", name: str, limit: int) -> "list[dict[str, Any]]":
     return transact(store, work)
 
 
+def receipt(store: "Store", id: str) -> "dict[str, Any]":
+    """How far one message got with each recipient, and what was tried to bring it there."""
+
+    def work(tx: "Transaction") -> "dict[str, Any]":
+        record = find(tx, id)
+        if record is None:
+            raise errors.MessageNotFound(identity="anybody", ids=id)
+        states = [
+            {"identity": state["identity"], "state": state["state"], "handed_over": _handed(tx, id, state["identity"])}
+            for state in _states(tx, id, {})
+        ]
+        return {"message_id": id, "from": record["from"], "timestamp": record["timestamp"], "to": states}
+
+    return transact(store, work)
+
+
 def thread(store: "Store", id: str, limit: int) -> "list[dict[str, Any]]":
     """The newest messages of a conversation, named by its id or by that of one of its messages; oldest first."""
 
@@ -361,8 +377,12 @@ def _state(tx: "Transaction", id: str, name: str, is_seen: bool) -> "dict[str, s
         return {"state": ANSWERED}
     if is_seen:
         return {"state": SEEN}
-    handed = tx.get(f"{HANDED}/{name}", id)
-    if handed is None:
-        return {"state": QUEUED}
-    record: Any = jsontext.loads_own(handed.value)
-    return {"state": HANDED_OVER, "by": record["by"]}
+    handed = _handed(tx, id, name)
+    return {"state": HANDED_OVER, "by": handed["by"]} if handed else {"state": QUEUED}
+
+
+def _handed(tx: "Transaction", id: str, name: str) -> "dict[str, Any] | None":
+    """How and when a message was last handed over to an agent."""
+    item = tx.get(f"{HANDED}/{name}", id)
+    record: Any = jsontext.loads_own(item.value) if item else None
+    return {"by": record["by"], "at": record["at"]} if record else None

@@ -20,6 +20,16 @@ def sent(line: "Line", words: "dict[str, Any]") -> None:
     )
 
 
+def receipt(line: "Line", words: "dict[str, Any]") -> None:
+    result = line.call("mail.receipt", words)
+    line.answer(result, lambda: table(line, ("to", "state", "handed over by", "at"), _deliveries(result)), styled=True)
+
+
+def _deliveries(result: "dict[str, Any]") -> "list[tuple[object, ...]]":
+    handed = [(one, one["handed_over"] or {"by": "-", "at": "-"}) for one in result["to"]]
+    return [(one["identity"], one["state"], how["by"], how["at"]) for one, how in handed]
+
+
 def thread(line: "Line", words: "dict[str, Any]") -> None:
     result = line.call("mail.thread", words)
     line.answer(result, lambda: messages(line, result["messages"]), styled=True)
@@ -36,18 +46,32 @@ def discover(line: "Line", words: "dict[str, Any]") -> None:
 
 
 def _everybody(line: "Line", result: "dict[str, Any]") -> str:
+    has_sessions = any(who["session"] for who in result["identities"])
+    columns = ["identity", "unread", "listens", *["session"] * has_sessions, "last seen"]
     rows = [
-        (who["identity"], who["pending"], "yes" if who["listener"] else "-", who["last_seen"])
+        [
+            who["identity"],
+            who["pending"],
+            "yes" if who["listener"] else "-",
+            *[_running(who)] * has_sessions,
+            who["last_seen"],
+        ]
         for who in result["identities"]
     ]
     halted = f"HALTED: {one_line(result['halted'])}\n" if result["halted"] else ""
     waiting = [who["identity"] for who in result["identities"] if not who["engaged"]]
     engage = f"waiting for `accord engage`: {', '.join(waiting)}\n" if waiting else ""
-    return halted + table(line, ("identity", "unread", "listens", "last seen"), rows) + engage
+    return halted + table(line, columns, rows) + engage
+
+
+def _running(who: "dict[str, Any]") -> str:
+    session = who["session"]
+    return f"{session['brain']} {session['state']}" if session else "-"
 
 
 VERBS = {
     "sent": Verb(sent, "mail.sent", positional=("sender",), names={"sender": "from"}),
+    "receipt": Verb(receipt, "mail.receipt", positional=("id",)),
     "thread": Verb(thread, "mail.thread", positional=("conversation",)),
     "search": Verb(search, "mail.search", positional=("query",)),
     "discover": Verb(discover, "agent.discover"),
