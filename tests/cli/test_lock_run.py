@@ -53,6 +53,18 @@ def test_its_exit_code_is_the_commands(user: User, script: str, code: int) -> No
     assert user.json("lock", "list")["locks"] == []
 
 
+def test_who_has_no_name_has_one_of_the_process(user: User) -> None:
+    said = user.run("--json", "lock", "run", "build", "--", ACCORD, "lock", "list", "--json")
+    assert said.code == 0, said.err
+    [lock] = said.json["locks"]
+    host, _, pid = lock["owner"].rpartition(".")
+    assert host
+    assert pid.isdigit()
+    named = user.run("lock", "run", "build", "--", ACCORD, "lock", "list", "--json", env={"ACCORD_AGENT": "ann"})
+    assert named.json["locks"][0]["owner"] == "ann"
+    assert user.run("lock", "acquire", "build").error == "USAGE"  # somebody else has to release it
+
+
 def test_what_the_command_says_and_reads_is_untouched(user: User) -> None:
     done = user.run(
         "lock", "run", "build", "--owner", "ann", "--", "sh", "-c", "cat; echo oops >&2", stdin=b"from a pipe\n"
