@@ -46,7 +46,9 @@ def _owner(line: "Line") -> str:
     """Who has no name is this process: nobody but `lock run` itself has to give the lock back."""
     if line.io.env.get("ACCORD_AGENT") or line.io.is_terminal(0):
         return myself(line, "--owner")
-    host = "".join(letter for letter in os.uname().nodename if letter.isascii() and (letter.isalnum() or letter in "_.-"))
+    host = "".join(
+        letter for letter in os.uname().nodename if letter.isascii() and (letter.isalnum() or letter in "_.-")
+    )
     return f"{host[:_MOST_OF_HOST] or 'localhost'}.{os.getpid()}"
 
 
