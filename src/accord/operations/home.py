@@ -30,10 +30,18 @@ def init(context: "Context", *, group: "Text | None" = None) -> "dict[str, Any]"
 @operation()
 def doctor(context: "Context") -> "dict[str, Any]":
     """Look whether all is well, and say what to do where it is not."""
+    from accord.operations.context import engine_of
     from accord.operations.hub import status
-    from accord.services.doctor import examine
+    from accord.services.doctor import examine, shown
 
+    engine = engine_of(context.home, context.settings)
     checks = examine(
-        context.home, context.tokens, context.settings, context.halt, lambda: context.store, lambda: status(context)
+        context.home,
+        context.tokens,
+        context.settings,
+        engine,
+        context.halt,
+        lambda: context.store,
+        lambda: status(context),
     )
-    return {"healthy": all(check["ok"] for check in checks), "checks": checks}
+    return {"healthy": all(check["ok"] for check in checks), "engine": shown(engine), "checks": checks}
