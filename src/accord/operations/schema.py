@@ -102,6 +102,7 @@ HELP = {
     "identities": "the agents",
     "identity": "the name to act under",
     "ids": "the messages",
+    "keep_ttl": "have it end when it would have ended before",
     "limit": "at most so many",
     "message": "the text",
     "name": "what it is called",
