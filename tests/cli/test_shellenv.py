@@ -129,7 +129,7 @@ def test_queues_and_tasks(shells: Shells) -> None:
         dequeue_command worker
         dequeue_command worker
         dequeue_command worker || echo $?
-        update_task_assignments ann build s1 && update_task_assignments ann build s1 && echo assigned
+        update_task_assignments ann build "session 1" && update_task_assignments ann build "session 1" && echo assigned
         health_check_communication >/dev/null && echo healthy
     """) == [
         "1",
