@@ -66,12 +66,12 @@ class Files:
         from accord.store.engines.files.batch import Batch
 
         self._opened.check()
-        return Batch(self._disk, self.now, timeout_s)
+        return Batch(self._disk, self._opened, timeout_s)
 
     def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> "FileWatch":
         from accord.store.local.watch import FileWatch
 
-        return FileWatch(self, self._disk.bell, prefixes, since, epoch)
+        return FileWatch(self, self._opened, self._disk.bell, prefixes, since, epoch)
 
     def changes(self, since: int) -> "Log":
         """A page of the change log, for the watch."""

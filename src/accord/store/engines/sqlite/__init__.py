@@ -103,7 +103,7 @@ class Sqlite:
     def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> "FileWatch":
         from accord.store.local.watch import FileWatch
 
-        return FileWatch(self, self._bell, prefixes, since, epoch)
+        return FileWatch(self, self._opened, self._bell, prefixes, since, epoch)
 
     def changes(self, since: int) -> "Log":
         """A page of the change log, for the watch."""
@@ -150,7 +150,7 @@ class Sqlite:
         try:
             return self._idle.pop()
         except IndexError:  # not asked for before: another thread may take the last one
-            return Link(self._path)
+            return Link(self._opened)
 
     def give_back(self, link: Link) -> None:
         try:

@@ -45,6 +45,10 @@ class Batch:
         return self
 
     def __exit__(self, kind: object, *exc: object) -> None:
+        if self._link.opened.is_inherited():
+            if kind is None:
+                self._link.opened.check_process()
+            return  # the transaction and the gate are the parent's
         self._end_snapshots()
         is_done = self._wrote and kind is None
         store, link = self._store, self._link
@@ -91,6 +95,7 @@ class Batch:
         self._must_sync = True  # when the block is left
 
     def load(self, contents: "Iterable[Content]") -> None:
+        self._check_whole()
         self._link.put_down()
         self._write(lambda: fill(self._link, contents))
 
@@ -116,6 +121,7 @@ class Batch:
 
     def _check_whole(self) -> None:
         """Refuse to go on where SQLite has undone everything: what follows would be committed by itself."""
+        self._link.opened.check_process()
         if self._failure is None and not self._link.in_transaction:
             self._failure = errors.StorageFailing(path=self._link.path, reason="SQLite gave up the transaction")
         if self._failure is not None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from accord.store.contract import Check, Write
+    from accord.store.contract import Check, Opened, Write
     from accord.store.engines.sqlite import Sqlite
     from accord.store.engines.sqlite.recent import Row
 
@@ -67,8 +67,9 @@ _AFTER_ALL = "~"  # sorts after every character of a key
 class Link:
     """A connection, and where the store stood when its transaction began."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, opened: "Opened") -> None:
+        self.opened = opened
+        self.path = path = opened.path
         self.epoch = ""
         self.recent = Recent()
         self._wrote = False  # in this transaction
@@ -349,23 +350,21 @@ class Snapshot:
             store.give_back(self.link)
 
     def get(self, collection: str, id: str) -> Item | None:
-        if self.is_over:
-            raise Moved
-        return self.link.item(collection, id)
+        return self._usable().item(collection, id)
 
     def list(self, collection: str, after: str = "", limit: int = 100, reverse: bool = False) -> "Sequence[Item]":
         check_page(limit)
-        if self.is_over:
-            raise Moved
-        return self.link.page(collection, after, limit, reverse)
+        return self._usable().page(collection, after, limit, reverse)
 
     def head(self, collection: str) -> Head:
-        if self.is_over:
-            raise Moved
-        return self.link.head(collection)
+        return self._usable().head(collection)
 
     def collections(self, prefix: str = "", after: str = "", limit: int = 100) -> "Sequence[str]":
         check_page(limit)
+        return self._usable().collections(prefix, after, limit)
+
+    def _usable(self) -> Link:
         if self.is_over:
             raise Moved
-        return self.link.collections(prefix, after, limit)
+        self.link.opened.check_process()
+        return self.link
