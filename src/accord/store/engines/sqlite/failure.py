@@ -14,7 +14,8 @@ def meaning(error: apsw.Error, path: str) -> errors.AccordError:
     # Room for its shared memory SQLite misses as an I/O error.
     if isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError) and folder.is_full(os.path.dirname(path))):
         return errors.StorageFull(path=path)
-    if isinstance(error, apsw.BusyError | apsw.LockedError):
+    # The last of them SQLite says, after 10 s of its own, of a process that stopped while it made the shared memory.
+    if isinstance(error, apsw.BusyError | apsw.LockedError | apsw.ProtocolError):
         return errors.LockTimeout(path=path, timeout_seconds=BUSY_MS / 1000, holder="another program", pid=0)
     if isinstance(error, apsw.NotADBError):
         return errors.NotAStore(path=path, reason="it is no SQLite database")
