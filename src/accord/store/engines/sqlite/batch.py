@@ -1,5 +1,7 @@
 """The gate held, and one write transaction of the database for all that is committed inside."""
 
+import time
+
 from accord import errors
 from accord.store.contract import LOCK_WAIT_S, Committed, Instant, check_commit
 from accord.store.engines.sqlite.link import Snapshot
@@ -29,12 +31,13 @@ class Batch:
     def __enter__(self) -> "Batch":
         store = self._store
         self._link = link = store.borrow()
+        deadline = time.monotonic() + self._timeout_s
         try:
             store.gate.acquire(self._timeout_s)
             try:
                 if store.gate.was_marked:
                     store.heal(link)
-                link.begin("begin immediate")
+                link.begin_to_write(deadline - time.monotonic())
                 link.holds = True
             except BaseException:
                 self._leave_gate()

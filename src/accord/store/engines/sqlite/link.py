@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     Values = tuple[apsw.SQLiteValue, ...]
 
 FORMAT = 2
-BUSY_MS = 10_000  # other programs may lock the database without asking at the gate
+BUSY_MS = 10_000  # how long a reader waits for other programs, which may lock the database without asking at the gate
+_MOST_BUSY_MS = 1_000_000_000  # and a writer, however late its deadline is
 CHECKPOINT_PAGES = 500  # in the WAL; with more, who opens the store first has more to read
 
 # Otherwise SQLite flushes inside each commit, with what the platform has for it.
@@ -76,6 +77,7 @@ class Link:
         self.holds = False  # what is written until `put_down`, as in a batch of many commits
         self._held: list[Row] = []
         self._held_bytes = 0
+        self._busy_ms = BUSY_MS
         self._known: dict[tuple[str, str], Item] = {}  # read in a batch, where nobody else can change it
         self.is_broken = False  # a connection that found no WAL to write to stays so
         self.wal = -1  # to flush by; of its own, since a failed flush is told to each descriptor, and to it only once
@@ -120,9 +122,17 @@ class Link:
         except OSError as error:
             raise folder.refusal(error, self.path) from None
 
-    def restart(self, how: str) -> None:
-        self.end()
-        self.begin(how)
+    def begin_to_write(self, left_s: float) -> None:
+        """Wait for another program no longer than that."""
+        self._wait_at_most(min(max(0, int(left_s * 1000)), _MOST_BUSY_MS))
+        try:
+            self.begin("begin immediate")
+        finally:
+            self._wait_at_most(BUSY_MS)
+
+    def _wait_at_most(self, busy_ms: int) -> None:
+        self._busy_ms = busy_ms
+        self._db.set_busy_timeout(busy_ms)
 
     def _learn(self, spread_to: int, place: int) -> None:
         """Know what is recent by now."""
@@ -316,7 +326,7 @@ class Link:
         from accord.store.engines.sqlite.failure import meaning
 
         self.is_broken = self.is_broken or not isinstance(error, apsw.FullError | apsw.BusyError)
-        return meaning(error, self.path)
+        return meaning(error, self.path, self._busy_ms / 1000)
 
     def _strange_format(self, found: int) -> errors.AccordError:
         if found > FORMAT:
