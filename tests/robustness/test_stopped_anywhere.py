@@ -1,4 +1,4 @@
-"""A process that is stopped at any of the system calls of a commit: others read, and commit or are told for whom they wait."""
+"""A process that is stopped at any of the system calls of a commit: others commit, or are told that they wait."""
 
 import os
 import re
