@@ -56,7 +56,7 @@ def test_a_newer_format_is_refused_on_writing_by_who_opened_the_store_before(
     label = tmp_path / "files" / "store"
     old = label.read_text()
     written = label if way == "in place" else tmp_path / "new"
-    written.write_text(old.replace("format 1", "format 2"))
+    written.write_text(old.replace("format 1", "format 10"))
     written.replace(label)
     with pytest.raises(errors.StoreTooNew, match="Upgrade accord"):
         write(store, "plan", "two")

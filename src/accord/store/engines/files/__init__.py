@@ -5,13 +5,13 @@ files are then moved into place; whoever finds that unfinished, after a crash, f
 Each thousand commits everything is flushed and the journal starts anew. docs/design/files.md has the reasons.
 """
 
-import os
 import time
 
 from accord import errors, platform
 from accord.store.contract import LOCK_WAIT_S, Head, Instant, Item, Moved, Opened, check_page
 from accord.store.engines.files.disk import Behind, Disk
 from accord.store.engines.files.shelves import Edited
+from accord.store.local import folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Files:
     patience_s = LOCK_WAIT_S
 
     def __init__(self, place: str, lock_kind: str = "") -> None:
-        path = os.path.abspath(os.path.expanduser(place))
+        path = folder.place_of(place)
         self._opened = Opened(path)
         self._disk = Disk(path, lock_kind)
         if self._disk.bell.is_ahead_of(self):

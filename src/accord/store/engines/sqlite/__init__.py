@@ -37,7 +37,7 @@ class Sqlite:
     patience_s = LOCK_WAIT_S
 
     def __init__(self, place: str) -> None:
-        place = os.path.abspath(os.path.expanduser(place))
+        place = folder.place_of(place)
         if os.path.islink(place) and not os.path.exists(place):
             raise errors.NotAStore(path=place, reason="it is a link to nothing")
         # SQLite names the WAL by the file that a link leads to, and so must the gate be named.

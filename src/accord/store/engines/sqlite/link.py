@@ -1,5 +1,6 @@
 """One connection to the database, and the snapshot that its transaction is."""
 
+import errno
 import os
 
 import apsw
@@ -83,6 +84,8 @@ class Link:
         self.wal = -1  # to flush by; of its own, since a failed flush is told to each descriptor, and to it only once
         try:
             self._db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+            if self._db.readonly("main"):  # SQLite opens it so by itself when it may not write
+                raise errors.DataDirError(path=path, errno=errno.EACCES, reason="this user may not write to that file")
             cursor = self._db.cursor()
             self._execute, self._execute_many = cursor.execute, cursor.executemany
             self._db.set_busy_timeout(BUSY_MS)
