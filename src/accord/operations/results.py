@@ -528,6 +528,7 @@ class Check(TypedDict):
 
 class Health(TypedDict):
     healthy: bool
+    engine: str  # the URL of the store, without what logs a user in there
     checks: list[Check]
 
 
