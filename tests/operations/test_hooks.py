@@ -219,6 +219,20 @@ def test_mail_keeps_an_agent_going_but_not_for_ever(here: Python, project: Path,
     assert step(here, "stop") == ["more"]
 
 
+def test_agents_that_only_answer_each_other_keep_nobody_going(here: Python, project: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("ACCORD_THREAD_HOPS_LIMIT", "3")
+    register(here, "ben")
+    name = start(here, project)
+    for number in range(3):
+        send(here, "ben", name, str(number), conversation="ping")
+        assert step(here, "stop") == ([str(number)] if number < 2 else [])
+    assert step(here) == ["2"]  # it is not lost
+    send(here, "human", name, "enough?", conversation="ping")
+    assert step(here, "stop") == ["enough?"]
+    send(here, "ben", name, "of another thread")
+    assert step(here, "stop") == ["of another thread"]
+
+
 def test_who_lost_its_name_gets_nothing_more(way: Way, project: Path) -> None:
     register(way, "ben")
     name = start(way, project)

@@ -149,7 +149,11 @@ def _go_on(
     record["state"] = "idle"
     if record["kept"] >= context.settings["keep_going_limit"]:
         return _NOTHING
+    before = dict(record)
     taken = _take(tx, name, record, halted)
+    if sessions.is_storm(tx, taken["messages"], context.settings["thread_hops_limit"]):
+        record.update(before)  # it waits until something else has the agent go on
+        return _NOTHING
     if taken["messages"]:
         record["kept"] += 1
         record["state"] = "busy"

@@ -6,6 +6,7 @@ handed/NAME     what was handed over to an agent and not seen at once, by id (se
 """
 
 from accord import jsontext, platform
+from accord.model import HUMAN
 from accord.services import agents, cursors, leases, mail
 from accord.store import names
 from accord.store.contract import number_id
@@ -135,6 +136,11 @@ def take(tx: "Transaction", name: str, record: "Record") -> "tuple[list[dict[str
     return found, waiting - passed - len(found)
 
 
+def is_storm(tx: "Transaction", messages: "Sequence[dict[str, Any]]", most_hops: int) -> bool:
+    """Whether all of these belong to threads in which agents have long answered nobody but each other."""
+    return bool(messages) and all(_hops(tx, message, most_hops) >= most_hops for message in messages)
+
+
 def give(tx: "Transaction", name: str, record: "Record", ids: "Sequence[str]", by: str, at: str) -> None:
     """What was taken is handed over."""
     for id in ids:
@@ -187,6 +193,15 @@ def _next(tx: "Transaction", name: str, away: "set[str]") -> "tuple[list[dict[st
             found.append(message)
         after = page[-1].id
     return found, passed
+
+
+def _hops(tx: "Transaction", message: "dict[str, Any]", most: int) -> int:
+    """How many of the newest messages of its thread come from agents, one after another; no more are counted."""
+    if (message["sequence"] or 0) < most:
+        return 0
+    pointers = tx.list(mail.thread_of(message["conversation"]), limit=most, reverse=True, check=False)
+    senders = [record["from"] for item in pointers if (record := mail.find(tx, item.value.decode(), check=False))]
+    return senders.index(HUMAN) if HUMAN in senders else len(senders)
 
 
 def _may_take(record: "Record | None", session: Session) -> bool:

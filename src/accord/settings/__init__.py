@@ -87,6 +87,9 @@ SETTINGS = {
     "keep_going_limit": Setting(
         20, "how often new mail keeps an agent going between two prompts of a person", _whole(0, 1_000_000)
     ),
+    "thread_hops_limit": Setting(
+        50, "messages of agents alone after which a thread keeps none of them going any more", _whole(1, 1000)
+    ),
     "inbox_limit": Setting(100_000, "unread messages after which an inbox takes no more", _whole(1, 1_000_000_000)),
 }
 
