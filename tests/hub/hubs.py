@@ -170,7 +170,6 @@ def command(user: User, *words: str, **more: Any) -> dict[str, Any]:
         "terminal": [False, False, False],
         "width": 80,
         "request": os.urandom(16).hex(),
-        "operator": "",
         "project": ["", ""],
         "key": "",
         **more,

@@ -13,6 +13,7 @@ import time
 from accord import errors, jsontext, place, proof
 from accord.client import Connection
 from accord.errors.table import from_json
+from accord.model import HUMAN
 from accord.services import hub
 
 TYPE_CHECKING = False
@@ -169,14 +170,15 @@ def ensure_hub(line: "Line") -> None:
 
 
 def introduce(line: "Line", connection: Connection, identity: str = "") -> None:
-    """Show the hub who this is: the operator where that can be shown, else the agent."""
+    """Show the hub which store is meant, and what it takes to listen for somebody; whoever sits there may not be it."""
     from accord.operations.context import engine_of
     from accord.services.agents import hash_token
 
     context = line.context
     shown = {"engine": hash_token(engine_of(context.home, context.settings))}
-    if context.caller.is_operator():
-        shown["operator"] = proof.make(context.home.operator_token(), "session.open")
+    if identity == HUMAN:
+        shown["purpose"] = f"listen:{HUMAN}"
+        shown["operator"] = proof.make(context.home.operator_token(), f"session.open {shown['purpose']}")
     elif identity:
-        shown |= {"agent": identity, "token": context.caller.token_of(identity)}
+        shown |= {"agent": context.agent, "token": context.caller.token_of(identity)}
     connection.call("session.open", shown, ANSWER_S)

@@ -179,8 +179,8 @@ def _ask_to_stop(home: str, pid: int, deadline_s: float) -> None:
     try:
         connection = Connection(place.socket_path(home), _GRACE_S)
         try:
-            shown = proof.make(Home(home).operator_token(), "session.open")
-            connection.call("session.open", {"operator": shown}, _GRACE_S)
+            shown = proof.make(Home(home).operator_token(), "session.open hub.stop")
+            connection.call("session.open", {"operator": shown, "purpose": "hub.stop"}, _GRACE_S)
             connection.call("hub.stop", {"deadline": deadline_s}, _GRACE_S)
         finally:
             connection.close()
