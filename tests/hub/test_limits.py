@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from accord import errors
+from accord.client import Connection
 from tests.cli.users import User
 from tests.hub.hubs import (
     TIMEOUT_S,
@@ -29,6 +30,7 @@ from tests.hub.hubs import (
     memory_of,
     operator,
     refusal,
+    running,
     start,
     statistics,
     status,
@@ -158,6 +160,52 @@ def test_a_full_disk(user: User) -> None:
             assert status(user)["pid"] == pid
         finally:
             user.run("hub", "stop")
+
+
+@pytest.mark.covers("T3.5", "T1.6")
+@pytest.mark.parametrize("how", [[], ["--exec", "./on-mail"]], ids=["printed", "for a command"])
+def test_who_listens_waits_for_a_full_disk(how: list[str], user: User) -> None:
+    """What was given out and could not be acknowledged is acknowledged later, and not given out again."""
+    texts = [str(n) for n in range(5)]
+    (user.work / "on-mail").write_text("#!/bin/sh\ncat >>out\n")
+    (user.work / "on-mail").chmod(0o755)
+    with small_disk(user.folder / "disk", "8m") as disk:
+        user.home = disk.path / "home"
+        user.env["ACCORD_HOME"] = str(user.home)
+        for name in ("ann", "ben"):
+            user.json("register", name)
+        start(user)
+        try:
+            with closing(operator(user)) as connection:
+                for text in texts:
+                    connection.call("mail.send", {**message(0), "message": text}, TIMEOUT_S)
+                disk.fill()
+                fill_log(connection)
+                given = user.work / "out"
+                with given.open("wb") as out, running(user, "listen", "ben", "--json", *how, out=out) as listener:
+                    assert listener.stderr is not None
+                    assert b"waiting: No room to write" in listener.stderr.readline()
+                    time.sleep(0.5)
+                    assert listener.poll() is None
+                    disk.free()
+                    wait_until(lambda: not bodies(user, "ben"), "all acknowledged")
+                    connection.call("mail.send", {**message(0), "message": "5"}, TIMEOUT_S)
+                    wait_until(lambda: not bodies(user, "ben"), "the last one acknowledged")
+                    listener.terminate()
+                    assert listener.wait(TIMEOUT_S) == 0
+                assert [json.loads(line)["message"] for line in given.read_text().splitlines()] == [*texts, "5"]
+        finally:
+            user.run("hub", "stop")
+
+
+def fill_log(connection: Connection) -> None:
+    """Change something until that cannot be done any more, however small it is."""
+    for n in range(5000):
+        try:
+            connection.call("mail.send", {**message(n), "to": ["ann"]}, TIMEOUT_S)
+        except errors.StorageFull:
+            return
+    pytest.fail("there is always room")
 
 
 def strange_lines(chance: random.Random) -> Iterator[bytes]:

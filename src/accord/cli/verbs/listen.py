@@ -3,7 +3,7 @@
 import math
 import time
 
-from accord import jsontext
+from accord import errors, jsontext
 from accord.cli.programs import feed, program
 from accord.cli.run import as_json
 from accord.cli.show import messages, one_line
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from accord.cli.run import Line
     from accord.client import Connection
+
+# What may keep the hub from noting something, and passes.
+PASSING = (errors.StorageFull, errors.StorageFailing, errors.LockTimeout, errors.TooBusy, errors.RequestTimeout)
 
 _FIRST_PAUSE_S = 1.0  # before a command that failed is run again
 _LONGEST_PAUSE_S = 60.0
@@ -85,7 +88,17 @@ class _Listener:
         self._done.difference_update(ids)
 
     def _tell(self, connection: "Connection", method: str, ids: list[str]) -> None:
-        connection.call(method, {"identity": self._identity, "ids": ids}, ANSWER_S)
+        """Note something of messages; what keeps that from being done for now, as a full disk, is waited for."""
+        pause_s = 0.0
+        while True:
+            try:
+                connection.call(method, {"identity": self._identity, "ids": ids}, ANSWER_S)
+                return
+            except PASSING as error:
+                if not pause_s:
+                    self._line.io.err(f"accord: waiting: {one_line(error)}\n")
+                pause_s = min(2 * pause_s or _FIRST_PAUSE_S / 4, _LONGEST_PAUSE_S / 4)
+                self._stream.pause(pause_s)
 
 
 class _Failed:
