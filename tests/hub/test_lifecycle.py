@@ -24,6 +24,7 @@ from tests.hub.hubs import (
     TIMEOUT_S,
     bodies,
     command,
+    complaint,
     connect,
     daemon_program,
     daemons,
@@ -805,6 +806,30 @@ def test_a_hub_that_stands_still_keeps_no_listener_from_ending(hub: User, number
             assert listener.wait(TIMEOUT_S / 4) == 0
     finally:
         os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.covers("T3.3", "T3.14")
+def test_a_hub_that_stands_still_is_no_hub_that_listens_or_started(hub: User) -> None:
+    """Who has never heard of it ends; who was connected says so once, and goes on when it moves again."""
+    pid = status(hub)["pid"]
+    with running(hub, "--json", "listen", "ben") as connected:
+        wait_until(lambda: hub.json("discover")["identities"][2]["listener"], "a listener")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            connected.send_signal(signal.SIGHUP)  # it connects anew
+            with running(hub, "--json", "listen", "ann") as new:
+                done = hub.run("--json", "hub", "start")
+                assert (done.code, done.error) == (UNAVAILABLE, "HUB_SILENT")
+                assert done.json["details"]["pid"] == pid
+                out = new.communicate(timeout=TIMEOUT_S)[0]
+                assert (new.returncode, json.loads(out)["error_code"]) == (UNAVAILABLE, "HUB_SILENT")
+            complaint(connected, "[HUB_SILENT]")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        hub.json("send", "--from", "ann", "--to", "ben", "--message", "at last")
+        assert connected.stdout is not None
+        assert json.loads(connected.stdout.readline())["message"] == "at last"
+    assert hub.json("hub", "start")["started"] is False
 
 
 def files_of(pid: int) -> list[str]:

@@ -1,16 +1,16 @@
 """`accord listen --exec`: a command for each message, one at a time; what fails is tried again."""
 
 import json
-import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from tests.cli.users import User
-from tests.hub.hubs import TIMEOUT_S, bodies, running, wait_until
+from tests.hub.hubs import TIMEOUT_S, bodies, complaint, daemon_program, foreground, running, wait_until
 
 MANY = 6
 
@@ -68,19 +68,6 @@ def mail(hub: User) -> Mail:
     return Mail(hub)
 
 
-def told(listener: "subprocess.Popen[bytes]", what: str) -> str:
-    """The line, of what it says on standard error, in which something stands."""
-    assert listener.stderr is not None
-    os.set_blocking(listener.stderr.fileno(), False)
-    said = [b""]
-
-    def look() -> str:
-        said[0] += listener.stderr.read() or b""  # type: ignore[union-attr]
-        return next((line for line in said[0].decode().splitlines() if what in line), "")
-
-    return wait_until(look, f"{what!r} in what it says")
-
-
 def numbers(first: int, last: int) -> list[str]:
     return [f"m{n}" for n in range(first, last + 1)]
 
@@ -113,8 +100,8 @@ def test_what_failed_is_tried_again_until_it_is_cured(mail: Mail) -> None:
         assert sorted(set(mail.ran())) == numbers(1, 4)
         assert [mail.ran().count(text) for text in ("m1", "m3", "m4")] == [1, 1, 1]
         listener.send_signal(signal.SIGUSR1)
-        told(listener, "the command ended with 1")
-        assert json.loads(told(listener, "statistics"))["connections"] == 1
+        complaint(listener, "the command ended with 1")
+        assert json.loads(complaint(listener, "statistics"))["connections"] == 1
 
 
 @pytest.mark.covers("T1.6")
@@ -191,12 +178,57 @@ def test_a_halt_stops_it_after_the_command_that_runs(mail: Mail) -> None:
         mail.wait_for("m1", "m2")
         mail.user.json("halt", "--reason", "enough")
         (mail.work / "go").touch()
-        told(listener, "waiting: Everything is halted")
+        complaint(listener, "waiting: Everything is halted")
         assert mail.ran() == ["m1", "m2"]
         mail.user.json("unhalt")
-        told(listener, "accord engage")
+        complaint(listener, "accord engage")
         assert mail.ran() == ["m1", "m2"]
         mail.let()
         mail.user.json("engage", "ben")
         mail.wait_for_unread()
     assert sorted(mail.ran()) == ["m1", *numbers(1, MANY)]
+
+
+REFUSING = """
+import accord.errors as errors, accord.services.mail as mail
+REFUSALS = {
+    "STORAGE_FULL": errors.StorageFull(path="the disk"),
+    "LOCK_TIMEOUT": errors.LockTimeout(path="gate", timeout_seconds=1.0, holder="process 7", pid=7),
+    "TOO_BUSY": errors.TooBusy(most=1, what="requests"),
+    "REQUEST_TIMEOUT": errors.RequestTimeout(method="mail.ack", timeout_seconds=30.0),
+}
+def refusing(work):
+    def refuse(*all):
+        if os.path.exists(os.environ["REFUSES"]):
+            raise REFUSALS[open(os.environ["REFUSES"]).read()]
+        return work(*all)
+    return refuse
+mail.acknowledge, mail.hand_over = refusing(mail.acknowledge), refusing(mail.hand_over)
+"""
+
+
+@pytest.mark.covers("T1.6", "T3.5")
+@pytest.mark.parametrize("code", ["STORAGE_FULL", "LOCK_TIMEOUT", "TOO_BUSY", "REQUEST_TIMEOUT"])
+@pytest.mark.parametrize("options", [[], ["--exec", "./on-mail"]], ids=["printed", "for a command"])
+def test_what_cannot_be_noted_for_now_is_waited_for(options: list[str], code: str, ann: User) -> None:
+    """Nothing is lost, nothing is given out twice, and the listener lives on."""
+    refuses = ann.folder / "refuses"
+    ann.env["REFUSES"] = str(refuses)
+    with foreground(ann, *daemon_program(ann, REFUSING)):
+        mail = Mail(ann)
+        mail.send("m1", "m2")
+        refuses.write_text(code)
+        out = ann.work / "printed"
+        with out.open("wb") as file, running(ann, "listen", "ben", "--json", *options, out=file) as listener:
+            complaint(listener, "waiting: ")
+            time.sleep(0.6)
+            assert listener.poll() is None
+            assert bodies(ann, "ben") == ["m1", "m2"]
+            refuses.unlink()
+            mail.wait_for_unread()
+            mail.send("m3")
+            mail.wait_for_unread()
+            listener.terminate()
+            assert listener.wait(TIMEOUT_S) == 0
+        printed = [json.loads(line)["message"] for line in out.read_text().splitlines()]
+        assert (mail.ran() if options else printed) == ["m1", "m2", "m3"]

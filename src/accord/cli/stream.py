@@ -42,6 +42,8 @@ class Stream:
         self._asking = False
         self._woken, self._wake = os.pipe()
         self._heard_at = 0.0
+        self._was_answered = False
+        self._is_silent = False  # and it was said
         self.due_at = math.inf  # when the verb is to be asked, though nothing came
         self.counts = {"connections": 0, "received": 0}
 
@@ -62,6 +64,8 @@ class Stream:
                 try:
                     self._ask(connection)
                     self._take_all(connection, take)
+                except TimeoutError:
+                    self._complain_of_silence()
                 except OSError:
                     pass  # the hub is gone, and may come back
                 finally:
@@ -78,6 +82,7 @@ class Stream:
                 if message is None:
                     return
                 self._heard_at = time.monotonic()
+                self._is_silent = False
                 messages.append(message)
             self.counts["received"] += len(messages)
             take(connection, [message for message in messages if self._concerns(message)])
@@ -87,8 +92,18 @@ class Stream:
         self._asking = True
         try:
             self._subscribe(connection)
+            self._was_answered = True
         finally:
             self._asking = False
+
+    def _complain_of_silence(self) -> None:
+        """Once; a hub that has never answered is not waited for."""
+        error = errors.HubSilent(pid=hub.status(self._home)["pid"], timeout_seconds=ANSWER_S)
+        if not self._was_answered:
+            raise error
+        if not self._is_silent:
+            self._line.io.err(f"accord: waiting: {error} [{error.code}]\n")
+        self._is_silent = True
 
     def _concerns(self, message: "dict[str, Any]") -> bool:
         """Whether it is for the verb."""
