@@ -174,14 +174,13 @@ def ensure_hub(line: "Line") -> None:
     """Start a hub if none runs, unless that is not wanted."""
     home = line.context.home.path
     found = hub.status_when_ready(home)
-    port = line.words.globals.get("--hub-port")
     if found["running"] and not found.get("stopping"):
-        hub.check_port(found, int(port) if port else None)
-    elif "--no-start" in line.words.globals or not line.context.settings["autostart"]:
+        return
+    if "--no-start" in line.words.globals or not line.context.settings["autostart"]:
         raise errors.HubNotRunning(home=home, there="", command="start")
-    else:
-        line.context.home.make()
-        hub.start(home, {"port": int(port)} if port else {})
+    port = line.hub_port
+    line.context.home.make()
+    hub.start(home, {"port": port} if port else {})
 
 
 def introduce(line: "Line", connection: Connection, identity: str = "") -> None:

@@ -16,7 +16,6 @@ from accord.errors.table import from_json
 from accord.hub.core import Hub
 from accord.operations.context import Context, agent_of, engine_of
 from accord.services.halt import Halt
-from accord.services.hub import check_port
 from accord.settings import Settings
 from accord.store.protocols import Store
 
@@ -108,8 +107,6 @@ class CommandIo:
             raise Elsewhere("it serves another home")
         if Halt(place.user_home(self.env)).path != hub.halt.path:
             raise Elsewhere("it obeys another HALT")
-        if given.get("--hub-port"):
-            check_port(hub.status(), int(given["--hub-port"]))
         flags = {"engine": given["--engine"]} if "--engine" in given else {}
         settings = Settings(hub.home.path, self.cwd, self.env, flags, self._project)
         if engine_of(hub.home, settings) != hub.engine:
