@@ -7,9 +7,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from accord import api
 from accord.api import Accord
+
+if TYPE_CHECKING:
+    from accord.operations.results import Message
 
 WORKERS = ("ann", "ben")
 TASKS = (
@@ -78,9 +82,9 @@ def talk(home: str, lead: Accord, workers: "dict[str, subprocess.Popen[bytes]]")
     report(sent, answers)
 
 
-def collect(lead: Accord, count: int) -> list[dict[str, str]]:
+def collect(lead: Accord, count: int) -> "list[Message]":
     """The next answers."""
-    found: list[dict[str, str]] = []
+    found: list[Message] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(found) < count and time.monotonic() < deadline:
         new = lead.mail.check(identity="lead", limit=count - len(found), wait=1)["messages"]
@@ -90,11 +94,11 @@ def collect(lead: Accord, count: int) -> list[dict[str, str]]:
     return found
 
 
-def report(sent: dict[str, tuple[str, str]], answers: list[dict[str, str]]) -> None:
+def report(sent: dict[str, tuple[str, str]], answers: "list[Message]") -> None:
     ids = {answer["reply_to"]: answer["message_id"] for answer in answers}
     for question, (name, task) in sent.items():
         print(f"  {name}  {task:24} answered by {ids.get(question, 'nobody')}")
-    answered = [answer["reply_to"] for answer in answers]
+    answered = [str(answer["reply_to"]) for answer in answers]
     once = "each exactly once" if sorted(answered) == sorted(sent) else "NOT each exactly once"
     print(f"\n{len(set(answered))} of {len(sent)} tasks are answered, {once}.")
 

@@ -7,6 +7,7 @@ with accord.open() as home:
 import asyncio
 import os
 from collections.abc import Mapping
+from copy import copy
 from types import TracebackType
 from typing import Any, Self
 
@@ -41,6 +42,11 @@ class Accord(groups.Groups):
     def close(self) -> None:
         self._context.close()
 
+    def request(self, name: str) -> groups.Groups:
+        """The operations, for one request: what is asked again under its name is not done again, and answered alike."""
+        context = _for_request(self._context, name)
+        return groups.Groups(lambda operation, params: operations.call(context, operation, params))
+
     def _call(self, operation: str, params: Mapping[str, object]) -> dict[str, Any]:
         return operations.call(self._context, operation, params)
 
@@ -61,8 +67,23 @@ class AsyncAccord(groups.AsyncGroups):
     async def close(self) -> None:
         await asyncio.to_thread(self._context.close)
 
+    def request(self, name: str) -> groups.AsyncGroups:
+        """As that of `Accord`."""
+        context = _for_request(self._context, name)
+        return groups.AsyncGroups(
+            lambda operation, params: asyncio.to_thread(operations.call, context, operation, params)
+        )
+
     async def _call(self, operation: str, params: Mapping[str, object]) -> dict[str, Any]:
         return await asyncio.to_thread(operations.call, self._context, operation, params)
+
+
+def _for_request(context: Context, name: str) -> Context:
+    """The same, of a caller that has a name for what it asks."""
+    other = copy(context)
+    other.caller = copy(context.caller)
+    other.caller.request = name
+    return other
 
 
 def _context(home: str, engine: str, agent: str, token: str) -> Context:

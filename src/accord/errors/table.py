@@ -108,7 +108,8 @@ from accord.errors import AccordError
 class DataDirError(AccordError):
     code, rpc, exit, http = "DATA_DIR_ERROR", -32010, 73, 500
     text = (
-        "{path} cannot be used: {reason}. Make it a folder that you own and may write, or choose another with --home."
+        "{path} cannot be used: {reason}. "
+        "Make it one that you own and may write, or choose another with --home or --engine."
     )
 
 
