@@ -135,6 +135,19 @@ def wait_until(find: Callable[[], Found], what: str, timeout_s: float = TIMEOUT_
     return found
 
 
+def complaint(listener: "subprocess.Popen[bytes]", what: str) -> str:
+    """The line, of what it says on standard error, in which something stands."""
+    assert listener.stderr is not None
+    os.set_blocking(listener.stderr.fileno(), False)
+    said = [b""]
+
+    def look() -> str:
+        said[0] += listener.stderr.read() or b""  # type: ignore[union-attr]
+        return next((line for line in said[0].decode().splitlines() if what in line), "")
+
+    return wait_until(look, f"{what!r} in what it says")
+
+
 def connect(user: User) -> Connection:
     return Connection(place.socket_path(str(user.home)), TIMEOUT_S)
 
@@ -170,7 +183,6 @@ def command(user: User, *words: str, **more: Any) -> dict[str, Any]:
         "terminal": [False, False, False],
         "width": 80,
         "request": os.urandom(16).hex(),
-        "operator": "",
         "project": ["", ""],
         "key": "",
         **more,

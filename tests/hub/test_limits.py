@@ -29,6 +29,7 @@ from tests.hub.hubs import (
     memory_of,
     operator,
     refusal,
+    running,
     start,
     statistics,
     status,
@@ -156,6 +157,40 @@ def test_a_full_disk(user: User) -> None:
             user.json("send", "--from", "ann", "--to", "ben", "--message", "7 ")
             assert [text.split()[0] for text in bodies(user, "ben")] == ["1", "6", "7"]
             assert status(user)["pid"] == pid
+        finally:
+            user.run("hub", "stop")
+
+
+@pytest.mark.covers("T3.5", "T1.6")
+@pytest.mark.parametrize("how", [[], ["--exec", "./on-mail"]], ids=["printed", "for a command"])
+def test_who_listens_waits_for_a_full_disk(how: list[str], user: User) -> None:
+    """What was given out is acknowledged when that can be, and not given out again."""
+    texts = [str(n) for n in range(5)]
+    (user.work / "on-mail").write_text("#!/bin/sh\ncat >>out\n")
+    (user.work / "on-mail").chmod(0o755)
+    with small_disk(user.folder / "disk", "8m") as disk:
+        user.home = disk.path / "home"
+        user.env["ACCORD_HOME"] = str(user.home)
+        for name in ("ann", "ben"):
+            user.json("register", name)
+        start(user)
+        try:
+            with closing(operator(user)) as connection:
+                for text in texts:
+                    connection.call("mail.send", {**message(0), "message": text}, TIMEOUT_S)
+                disk.fill()
+                given = user.work / "out"
+                with given.open("wb") as out, running(user, "listen", "ben", "--json", *how, out=out) as listener:
+                    wait_until(lambda: given.read_text().count("\n") >= (1 if how else 5), "what was there")
+                    time.sleep(0.3)  # in which it can acknowledge that, or not
+                    assert listener.poll() is None
+                    disk.free()
+                    wait_until(lambda: not bodies(user, "ben"), "all acknowledged")
+                    connection.call("mail.send", {**message(0), "message": "5"}, TIMEOUT_S)
+                    wait_until(lambda: not bodies(user, "ben"), "the last one acknowledged")
+                    listener.terminate()
+                    assert listener.wait(TIMEOUT_S) == 0
+                assert [json.loads(line)["message"] for line in given.read_text().splitlines()] == [*texts, "5"]
         finally:
             user.run("hub", "stop")
 
@@ -336,7 +371,6 @@ def test_who_does_not_take_answers_costs_little_memory(hub: User) -> None:
 PROGRAM = """
 import resource, sys
 from accord import place
-from accord.client import Connection
 resource.setrlimit(resource.RLIMIT_NOFILE, (4000, 4000))
 token = open(sys.argv[1] + "/operator/token").read().strip()
 there = []

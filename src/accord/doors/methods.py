@@ -107,7 +107,7 @@ class Connection:
         engine = _text(call, params, "engine")
         if engine and engine != hash_token(self.hub.engine):
             raise errors.GoLocal(reason="it serves another store")
-        shown = {name: _text(call, params, name) for name in ("agent", "token", "operator")}
+        shown = {name: _text(call, params, name) for name in ("agent", "token", "operator", "purpose")}
         session = self.session.anew()
         session.open(**shown)
         before, self.session = self.session, session  # already for what follows on this connection

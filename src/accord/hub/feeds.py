@@ -24,7 +24,7 @@ MOST_FEEDS = 5_000
 PAGE = 100
 
 # What holds somebody up for now, and passes.
-PASSING = (errors.Halted, errors.NotEngaged, errors.LockTimeout, errors.StorageFailing)
+PASSING = (errors.Halted, errors.NotEngaged, errors.LockTimeout, errors.StorageFailing, errors.StorageFull)
 
 _EVERYTHING = ("",)
 
