@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from accord import errors, jsontext
 from accord.cli.io import LocalIo
 from accord.cli.run import GROUPS, VERBS, find_verb, run
 from accord.cli.words import GLOBALS, SHORT
@@ -105,6 +106,12 @@ class Io:
 
     def read_input(self, most: int) -> bytes:
         return self._stdin[:most]
+
+    def read_object(self, names: tuple[str, ...], most: int) -> dict[str, object]:
+        found = jsontext.loads(self._stdin, most)
+        if not isinstance(found, dict):
+            raise errors.InvalidJson(reason="no object")
+        return {name: found[name] for name in names if name in found}
 
     def read_file(self, path: str, most: int) -> bytes:
         local = LocalIo()

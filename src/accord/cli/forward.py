@@ -28,7 +28,7 @@ HERE = (
     "doc import",
     "doctor",
     "events",
-    "hook",
+    "hook start",  # writes where its program says
     "hub",
     "listen",
     "lock run",
@@ -39,7 +39,7 @@ HERE = (
     "trust",
 )
 _WITH_VALUE = ("--home", "--engine", "--hub-port")
-_VARIABLES = ("HOME", "NO_COLOR", "TERM")
+_VARIABLES = ("HOME", "NO_COLOR", "TERM", "CLAUDE_PID")
 _KEY = "ACCORD_ENCRYPTION_KEY"  # told to nobody
 
 
@@ -195,6 +195,8 @@ class _Command:
             return {"proof": self._proof(params["nonce"])}
         if method == "cli.read_input" and self._names("-"):
             return _data(self._io.read_input(params["most"]))
+        if method == "cli.read_object" and "hook" in self._argv:
+            return {"object": self._io.read_object(params["names"], params["most"])}
         if method == "cli.read_file" and self._names(params["path"]):
             return _data(self._io.read_file(params["path"], params["most"]))
         return {}  # cli.alive, or what the command has not asked for

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
         def read_file(self, path: str, most: int) -> bytes: ...
 
+        def read_object(self, names: tuple[str, ...], most: int) -> dict[str, object]: ...
+
 
 class LocalIo:
     """This process's own."""
@@ -89,6 +91,15 @@ class LocalIo:
             return _read(0, most, self._input)
         except OSError as error:
             raise errors.FileUnreadable(path="standard input", reason=error.strerror) from None
+
+    def read_object(self, names: tuple[str, ...], most: int) -> dict[str, object]:
+        """Of a JSON object on standard input, these fields: the others may be long, and nobody's business."""
+        from accord import jsontext
+
+        found = jsontext.loads(self.read_input(most), most)
+        if not isinstance(found, dict):
+            raise errors.InvalidJson(reason="standard input holds no object")
+        return {name: found[name] for name in names if name in found}
 
     def read_file(self, path: str, most: int) -> bytes:
         """A file, unless it is larger; its size is looked at first."""

@@ -146,6 +146,12 @@ class CommandIo:
     def read_file(self, path: str, most: int) -> bytes:
         return self._data("cli.read_file", {"path": path, "most": most})
 
+    def read_object(self, names: tuple[str, ...], most: int) -> dict[str, object]:
+        found = self._ask("cli.read_object", {"names": names, "most": most}).get("object")
+        if not isinstance(found, dict):
+            raise errors.Usage(reason="the answer to cli.read_object has no object", see="docs/design/hub.md")
+        return found
+
     def rest(self) -> list[tuple[int, str]]:
         """What was not printed yet."""
         return self._pieces

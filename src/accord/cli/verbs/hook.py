@@ -40,7 +40,9 @@ def hook(line: "Line", words: "dict[str, Any]") -> int:
 
 def _run(line: "Line", event: str, name: str) -> None:
     brain = _brain(name)
-    given = _given(line)
+    given = line.io.read_object(brain.fields, _MOST_BYTES)
+    if not isinstance(given.get("session_id"), str):
+        raise errors.InvalidJson(reason="a hook gets an object with a session_id")
     this = {"brain": name, "session": given["session_id"]}
     pid = brain.pid(line.io.env)
     if pid:
@@ -69,14 +71,6 @@ def _brain(name: str) -> "Brain":
     __import__(module)
     found: Any = sys.modules[module]
     return found  # type: ignore[no-any-return]
-
-
-def _given(line: "Line") -> "Mapping[str, Any]":
-    """What the hook gets on standard input."""
-    found = jsontext.loads(line.io.read_input(_MOST_BYTES), _MOST_BYTES)
-    if not isinstance(found, dict) or not isinstance(found.get("session_id"), str):
-        raise errors.InvalidJson(reason="a hook gets an object with a session_id")
-    return found
 
 
 def _text(event: str, found: "Mapping[str, Any]") -> str:
