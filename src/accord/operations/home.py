@@ -7,11 +7,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Text
+    from accord.operations.kinds import Group
 
 
 @operation(right=OPERATOR, changes=True, beyond=True)
-def init(context: "Context", *, group: "Text | None" = None) -> "dict[str, Any]":
+def init(context: "Context", *, group: "Group | None" = None) -> "dict[str, Any]":
     """Make the home and its store, for oneself or for a group; other operations make one too, for oneself."""
     from accord.services import group as groups
 
@@ -34,6 +34,11 @@ def doctor(context: "Context") -> "dict[str, Any]":
     from accord.services.doctor import examine
 
     checks = examine(
-        context.home, context.tokens, context.settings, context.halt, lambda: context.store, lambda: status(context)
+        context.home,
+        lambda: context.tokens,
+        context.settings,
+        context.halt,
+        lambda: context.store,
+        lambda: status(context),
     )
     return {"healthy": all(check["ok"] for check in checks), "checks": checks}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.operations.context import Context
-    from accord.operations.kinds import Flag, Globs, Label, Lease, Path, Paths, Text
+    from accord.operations.kinds import Flag, Folder, Globs, Label, Lease, Paths, Text
     from accord.services.reservations import Reservation
     from accord.store.transaction import Transaction
 
@@ -25,7 +25,7 @@ LONGEST_NOTE = 1000
 def add(
     context: "Context",
     *,
-    project: "Path",
+    project: "Folder",
     globs: "Globs",
     owner: "Label",
     ttl: "Lease" = 3600,
@@ -53,7 +53,7 @@ def add(
 
 @operation(changes=True)
 def release(
-    context: "Context", *, project: "Path", owner: "Label", globs: "Globs | None" = None, all: "Flag" = False
+    context: "Context", *, project: "Folder", owner: "Label", globs: "Globs | None" = None, all: "Flag" = False
 ) -> "dict[str, Any]":
     """Give back what one has reserved in a project: the globs that are named, or all."""
     if all == (globs is not None):
@@ -81,7 +81,7 @@ def _release_some(context: "Context", project: str, owner: str, globs: "Globs | 
 
 
 @operation()
-def check(context: "Context", *, project: "Path", paths: "Paths", owner: "Label | None" = None) -> "dict[str, Any]":
+def check(context: "Context", *, project: "Folder", paths: "Paths", owner: "Label | None" = None) -> "dict[str, Any]":
     """Say which of these files, or folders, others have reserved."""
     folder = _project(project)
     found = transact(context.store, lambda tx: reservations.find(tx, folder, paths, owner))
@@ -89,7 +89,7 @@ def check(context: "Context", *, project: "Path", paths: "Paths", owner: "Label 
 
 
 @operation()
-def list(context: "Context", *, project: "Path | None" = None) -> "dict[str, Any]":
+def list(context: "Context", *, project: "Folder | None" = None) -> "dict[str, Any]":
     """Show who has reserved what, in a project or in all of them."""
     folder = None if project is None else _project(project)
     found = transact(context.store, lambda tx: reservations.all_of(tx, folder))

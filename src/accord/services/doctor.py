@@ -20,7 +20,7 @@ LEAST_SQLITE = (3, 51, 3)
 
 def examine(
     home: Home,
-    tokens: Tokens,
+    tokens: Callable[[], Tokens],
     settings: Settings,
     halt: Halt,
     open_store: Callable[[], Store],
@@ -34,7 +34,7 @@ def examine(
         "free space": lambda: _free_space(home.path),
         "store": lambda: _store(open_store()),
         "agents": lambda: _agents(open_store(), halt.count()),
-        "tokens": lambda: _tokens(open_store(), tokens),
+        "tokens": lambda: _tokens(open_store(), tokens()),
         "clock": lambda: checkup.of_clock(open_store()),
         "locks": lambda: checkup.of_locks(open_store()),
         "queues": lambda: checkup.of_queues(open_store()),
