@@ -1,6 +1,5 @@
 """The key of an encrypted store, and its name, which tells it from others without showing any of it."""
 
-VARIABLE = "ACCORD_ENCRYPTION_KEY"
 KEY_BYTES = 32
 
 

@@ -7,10 +7,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accord import api
 from accord.api import Accord
+
+if TYPE_CHECKING:
+    from accord.operations.results import Message
 
 WORKERS = ("ann", "ben")
 TASKS = (
@@ -79,9 +82,9 @@ def talk(home: str, lead: Accord, workers: "dict[str, subprocess.Popen[bytes]]")
     return report(sent, answers)
 
 
-def collect(lead: Accord, count: int) -> list[dict[str, str]]:
+def collect(lead: Accord, count: int) -> "list[Message]":
     """The next answers."""
-    found: list[dict[str, str]] = []
+    found: list[Message] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(found) < count and time.monotonic() < deadline:
         new = lead.mail.check(identity="lead", limit=count - len(found), wait=1)["messages"]
@@ -91,11 +94,11 @@ def collect(lead: Accord, count: int) -> list[dict[str, str]]:
     return found
 
 
-def report(sent: dict[str, tuple[str, str]], answers: list[dict[str, str]]) -> dict[str, Any]:
+def report(sent: dict[str, tuple[str, str]], answers: "list[Message]") -> dict[str, Any]:
     ids = {answer["reply_to"]: answer["message_id"] for answer in answers}
     for question, (name, task) in sent.items():
         print(f"  {name}  {task:24} answered by {ids.get(question, 'nobody')}")
-    answered = [answer["reply_to"] for answer in answers]
+    answered = [str(answer["reply_to"]) for answer in answers]
     is_once = sorted(answered) == sorted(sent)
     print(f"\n{len(set(answered))} of {len(sent)} tasks are answered, {'' if is_once else 'NOT '}each exactly once.")
     return {"tasks": len(sent), "answered": len(set(answered)), "each_once": is_once}

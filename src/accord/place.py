@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 HOME = "~/.accord"
 SETTINGS_FILE = "accord.yml"
 HUB = "hub"  # the folder of the hub, in the home
+KEY_VARIABLE = "ACCORD_ENCRYPTION_KEY"
 
 _LONGEST_SOCKET = 100  # bytes of its path; Linux takes 107, macOS 103
 

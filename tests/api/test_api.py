@@ -64,6 +64,23 @@ def test_after_closing_nothing_is_done(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.covers("I5")
+def test_what_is_asked_again_under_the_same_name_is_done_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    async def push() -> int:
+        async with accord.open_async(str(tmp_path / "home")) as home:
+            return (await home.request("first").queue.push(queue="builds", payload="a"))["sequence"]
+
+    with accord.open(str(tmp_path / "home")) as home:
+        pushed = [home.request("first").queue.push(queue="builds", payload="a")["sequence"] for _ in range(2)]
+        pushed += [asyncio.run(push()), home.request("second").queue.push(queue="builds", payload="a")["sequence"]]
+        assert pushed == [1, 1, 1, 2]
+        with pytest.raises(errors.IdReused):
+            home.request("first").queue.push(queue="builds", payload="b")
+        assert home.queue.push(queue="builds", payload="b") == {"queue": "builds", "sequence": 3}
+
+
+@pytest.mark.covers("I5")
 def test_what_is_given_comes_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("ACCORD_HOME", str(tmp_path / "other"))
@@ -86,7 +103,18 @@ def test_a_program_that_misuses_it_is_found_by_a_type_checker(tmp_path: Path) ->
         "home.mail.send(sender='ann', to=['ben'], message=3)\n"
         "home.mail.sned(sender='ann')\n"
         "home.mail.check(identity='ann', limit='ten')\n"
+        "home.mail.send(sender='ann', to=['ben'], message='hello')['mesage_id']\n"
+        "home.mail.check(identity='ann')['messages'][0]['form']\n"
+        "async def look() -> None:\n"
+        "    (await accord.open_async().task.show(id='t1'))['titel']\n"
     )
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(tmp_path / "cache")]
     done = subprocess.run([*command, str(program)], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert [line.split(":")[1] for line in done.stdout.splitlines() if ": error:" in line] == ["4", "5", "6"]
+    assert [line.split(":")[1] for line in done.stdout.splitlines() if ": error:" in line] == [
+        "4",
+        "5",
+        "6",
+        "7",
+        "8",
+        "10",
+    ]

@@ -137,8 +137,8 @@ def test_an_odd_halt_can_be_lifted(memory: Python, user_home: Path, odd: str) ->
     "words",
     [[], ["stop", "now"], ["-x"], ["--stop", "now"], ["--reason"], ["-"], ["--", "--json"], ["x" * 100_000], ["-f"],
      ["please", "--help"], ["please", "--version"], ["please", "-h"], ["--help", "please"], ["please", "--status"],
-     ["--status", "please"], ["--hub-port", "99999", "stop"], ["--hub-port"], ["--home"], ["--home="], ["stop", "--home"],
-     ["--engine", "nonsense", "stop"], ["--json=1"], ["--version=1"], ["--", "--help"]],
+     ["--status", "please"], ["--hub-port", "99999", "stop"], ["--hub-port"], ["--home"], ["--home="],
+     ["stop", "--home"], ["--engine", "nonsense", "stop"], ["--json=1"], ["--version=1"], ["--", "--help"]],
     ids=" ".join,
 )  # fmt: skip
 def test_halt_cannot_fail_over_how_it_is_typed(user_home: Path, words: list[str]) -> None:

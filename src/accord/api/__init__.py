@@ -8,6 +8,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -46,6 +47,11 @@ class Accord(groups.Groups):
     def close(self) -> None:
         self._context.close()
 
+    def request(self, name: str) -> groups.Groups:
+        """The operations, for one request: what is asked again under its name is not done again, and answered alike."""
+        context = _for_request(self._context, name)
+        return groups.Groups(lambda operation, params: operations.call(context, operation, params))
+
     def _call(self, operation: str, params: Mapping[str, object]) -> dict[str, Any]:
         return operations.call(self._context, operation, params)
 
@@ -72,11 +78,26 @@ class AsyncAccord(groups.AsyncGroups):
         finally:
             self._threads.shutdown(wait=False)
 
+    def request(self, name: str) -> groups.AsyncGroups:
+        """As that of `Accord`."""
+        context = _for_request(self._context, name)
+        return groups.AsyncGroups(
+            lambda operation, params: self._in_thread(lambda: operations.call(context, operation, params))
+        )
+
     async def _call(self, operation: str, params: Mapping[str, object]) -> dict[str, Any]:
         return await self._in_thread(lambda: operations.call(self._context, operation, params))
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _for_request(context: Context, name: str) -> Context:
+    """The same, of a caller that has a name for what it asks."""
+    other = copy(context)
+    other.caller = copy(context.caller)
+    other.caller.request = name
+    return other
 
 
 def _context(home: str, engine: str, agent: str, token: str) -> Context:

@@ -70,7 +70,8 @@ class Verb:
     def aliases(self) -> dict[str, str]:
         """Where an agent is named by a word alone, `--identity` names it too."""
         kinds = self.kinds()
-        return {"--identity": param for param in self.positional[:1] if kinds[param] in NAMES}
+        first = self.positional[0] if self.positional else ""
+        return {"--identity": first} if kinds.get(first) in NAMES else {}
 
     @property
     def help(self) -> str:

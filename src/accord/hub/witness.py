@@ -3,7 +3,7 @@
 import threading
 
 from accord import errors
-from accord.services import audit
+from accord.services import chain
 from accord.services.audited import AUDIT
 from accord.store.protocols import Store
 from accord.store.transaction import transact
@@ -38,5 +38,5 @@ class Witness:
     def _look(self) -> None:
         last = transact(self._store, lambda tx: tx.head(AUDIT).last)
         if last != self._seen:
-            audit.extend(self._home, self._store)
+            chain.extend(self._home, self._store)
             self._seen = last

@@ -3,13 +3,12 @@
 import os
 
 from accord import errors
-from accord.operations import OPERATOR, operation
+from accord.operations import OPERATOR, as_is, operation
 from accord.services import agents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from accord.operations import results
     from accord.operations.context import Context
     from accord.operations.kinds import Flag, Folder, OwnIdentity
 
@@ -22,7 +21,7 @@ def register(
     force: "Flag" = False,
     resume: "Flag" = False,
     project: "Folder | None" = None,
-) -> "dict[str, Any]":
+) -> "results.Registered":
     """Register a name, and get the token to act under it."""
     if context.caller.uid != os.geteuid():
         raise errors.GoLocal(reason="the token would be in a file of another user")
@@ -39,7 +38,7 @@ def register(
 
 
 @operation(changes=True, beyond=True)
-def unregister(context: "Context", *, identity: "OwnIdentity") -> "dict[str, Any]":
+def unregister(context: "Context", *, identity: "OwnIdentity") -> "results.Unregistered":
     """Give a name back; its inbox is kept for whoever registers it next."""
     context.home.make()
     with context.tokens.alone(context.settings["lock_timeout_s"]):
@@ -50,13 +49,13 @@ def unregister(context: "Context", *, identity: "OwnIdentity") -> "dict[str, Any
 
 
 @operation()
-def discover(context: "Context") -> "dict[str, Any]":
+def discover(context: "Context") -> "results.Everybody":
     """Show who is registered, with how much mail is waiting, as of one moment."""
     from accord.services.discovery import everybody
 
     found = everybody(context.store, context.halt.count(), context.listeners())
     hub = context.hub.status()
-    return {**found, "hub": hub if hub["running"] else None, "halted": context.halt.reason()}
+    return as_is({**found, "hub": hub if hub["running"] else None, "halted": context.halt.reason()})
 
 
 def _register(context: "Context", identity: str, force: bool, project: str) -> None:

@@ -8,8 +8,8 @@ from accord.home import Home
 from accord.model import HUMAN, read_own_identity, timestamp
 from accord.operations import AGENT, OPERATOR, find
 from accord.services.agents import Actor, check_engaged, check_may_act, check_token, hash_token
-from accord.services.audit import ChainKeeper
 from accord.services.audited import ELSEWHERE, Audited, note
+from accord.services.chain import Keeper
 from accord.services.halt import Halt
 from accord.settings import Settings
 from accord.store.contract import KEY_ITEM
@@ -93,7 +93,8 @@ class Context:
         self.given: Mapping[str, object] = {}  # its parameters
         self.halts = False  # whether a HALT stops it, and who was there at one must be engaged first
         self._tx: Transaction | None = None  # that it is a step of
-        self._witness: ChainKeeper | None = None  # that goes on with the audit's chain; a hub has its own
+        self._made: list[int] = []  # numbers of the audit's entries that the operation made
+        self._witness: Keeper | None = None  # that goes on with the audit's chain; a hub has its own
         self._open = open
         self.hashes: dict[str, str] = {}  # of tokens as they were when first needed: who is taken over shall notice
         self._opened: list[Store] = []  # one, once it was needed; shared by all operations of this caller
@@ -121,6 +122,7 @@ class Context:
         other.__dict__.update(self.__dict__)
         other.operation = operation
         other.given = given
+        other._made = []
         other.halts = find(operation).halts  # type: ignore[attr-defined]
         return other
 
@@ -140,7 +142,7 @@ class Context:
     @property
     def store(self) -> "Store":
         store = self._raw_store()
-        return Audited(store, self.who, self.caller.uid, self.operation) if self.operation else store
+        return Audited(store, self.who, self.caller.uid, self.operation, self._made) if self.operation else store
 
     @property
     def hub(self) -> "Hub":
@@ -205,8 +207,8 @@ class Context:
         """After an operation: have the audit's chain follow, and note what was read where that is wanted."""
         if has_changed and self.operation in ELSEWHERE:
             self._note_change_elsewhere()
-        if has_changed and self._witness is not None and self._opened:
-            self._witness.changed(self._opened[0])
+        if self._made and self._witness is not None:
+            self._witness.changed(self._opened[0], self._made[-1])
         if not has_changed and self._opened and self.settings["audit"] == "reads":
             note(self._opened[0], self.who, self.caller.uid, self.operation, self.given)
 
@@ -214,7 +216,7 @@ class Context:
         """What lies in files has no commit of its own. A HALT must not fail, or make a home, for want of an entry."""
         try:
             if os.path.isdir(self.home.path):
-                note(self._raw_store(), self.who, self.caller.uid, self.operation, self.given)
+                self._made += note(self._raw_store(), self.who, self.caller.uid, self.operation, self.given)
         except errors.AccordError:
             pass
 
@@ -270,7 +272,7 @@ def local(env: "Mapping[str, str]", cwd: str = "", home: str = "", engine: str =
     settings = Settings(there.path, cwd, env, flags)
     caller = Owner(there, settings, env, request)
     context = Context(there, Halt(place.user_home(env)), settings, caller, lambda: open_in(there, settings))
-    context._witness = ChainKeeper(there.path)
+    context._witness = Keeper(there.path)
     return context
 
 

@@ -1,17 +1,16 @@
 """The home itself: making it, and looking whether all is well."""
 
-from accord.operations import OPERATOR, operation
+from accord.operations import OPERATOR, as_is, operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from accord.operations import results
     from accord.operations.context import Context
     from accord.operations.kinds import Group
 
 
 @operation(right=OPERATOR, changes=True, beyond=True)
-def init(context: "Context", *, group: "Group | None" = None) -> "dict[str, Any]":
+def init(context: "Context", *, group: "Group | None" = None) -> "results.Home":
     """Make the home and its store, for oneself or for a group; other operations make one too, for oneself."""
     from accord.services import group as groups
 
@@ -28,7 +27,7 @@ def init(context: "Context", *, group: "Group | None" = None) -> "dict[str, Any]
 
 
 @operation()
-def doctor(context: "Context") -> "dict[str, Any]":
+def doctor(context: "Context") -> "results.Health":
     """Look whether all is well, and say what to do where it is not."""
     from accord.operations.hub import status
     from accord.services.doctor import examine
@@ -39,6 +38,6 @@ def doctor(context: "Context") -> "dict[str, Any]":
         context.settings,
         context.halt,
         lambda: context.store,
-        lambda: status(context),
+        lambda: as_is(status(context)),
     )
-    return {"healthy": all(check["ok"] for check in checks), "checks": checks}
+    return {"healthy": all(check["ok"] for check in checks), "checks": as_is(checks)}

@@ -1,6 +1,6 @@
 """A store as one operation sees it: each of its commits takes an entry of the audit with it.
 
-Entries are appended, so that they never disturb each other; `services/audit.py` makes a chain of them afterwards.
+Entries are appended, so that they never disturb each other; `services/chain.py` makes a chain of them afterwards.
 """
 
 import time
@@ -28,8 +28,9 @@ _UNREAD = ("audit.", "config.", "halt.", "home.", "hub.")  # operations that rea
 
 
 class Audited:
-    def __init__(self, ledger: "Ledger", who: str, uid: int, operation: str) -> None:
+    def __init__(self, ledger: "Ledger", who: str, uid: int, operation: str, made: list[int]) -> None:
         self.snapshot = ledger.snapshot
+        self._made = made  # gets the number of each entry
         self._ledger = ledger
         self._who = who
         self._uid = uid
@@ -43,7 +44,9 @@ class Audited:
         timeout_s: float = LOCK_WAIT_S,
     ) -> "Committed":
         entry = Append(AUDIT, _entry(self._who, self._uid, self._operation, writes))
-        return self._ledger.commit(checks, [*writes, entry], snapshot, timeout_s)
+        done = self._ledger.commit(checks, [*writes, entry], snapshot, timeout_s)
+        self._made.append(done.numbers[-1])
+        return done
 
     def __getattr__(self, name: str) -> "Any":
         """What else the store has; engines without a write lock have no `exclusive`."""
@@ -51,7 +54,7 @@ class Audited:
         return (lambda timeout_s: _AuditedBatch(found(timeout_s), self)) if name == "exclusive" else found
 
     def around(self, ledger: "Ledger") -> "Audited":
-        return Audited(ledger, self._who, self._uid, self._operation)
+        return Audited(ledger, self._who, self._uid, self._operation, self._made)
 
 
 class _AuditedBatch:
@@ -66,12 +69,13 @@ class _AuditedBatch:
         self._batch.__exit__(*exc)
 
 
-def note(ledger: "Ledger", who: str, uid: int, operation: str, given: "Mapping[str, object]") -> None:
-    """An entry for what made no commit: what was asked for, and not what was answered."""
+def note(ledger: "Ledger", who: str, uid: int, operation: str, given: "Mapping[str, object]") -> list[int]:
+    """An entry for what made no commit: what was asked for, and not what was answered. Its number, if there is one."""
     if not operation.startswith(_UNREAD) or operation in ELSEWHERE:
         asked = [f"{name}={value}"[:_LONGEST] for name, value in list(given.items())]
         entry = {"at": timestamp(time.time()), "who": who, "uid": uid, "operation": operation, "items": asked}
-        ledger.commit([], [Append(AUDIT, jsontext.dumps(entry).encode())])
+        return list(ledger.commit([], [Append(AUDIT, jsontext.dumps(entry).encode())]).numbers)
+    return []
 
 
 def _entry(who: str, uid: int, operation: str, writes: "Sequence[Write]") -> bytes:

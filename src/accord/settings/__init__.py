@@ -6,9 +6,9 @@ command pays for looking, not for reading YAML.
 
 import os
 
-from accord import cipherkey, errors, jsontext, place
+from accord import errors, jsontext, place
 from accord.model import MAX_MESSAGE_BYTES
-from accord.place import SETTINGS_FILE
+from accord.place import KEY_VARIABLE, SETTINGS_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,15 +138,17 @@ class Settings:
         where = self.key_place()
         if not where:
             return b""
-        key = cipherkey.read(self._env[cipherkey.VARIABLE] if where.startswith("$") else _read_private(where))
+        from accord import cipherkey
+
+        key = cipherkey.read(self._env[KEY_VARIABLE] if where.startswith("$") else _read_private(where))
         if not key:
             raise errors.InvalidConfig(path=where, reason=f"a key has {2 * cipherkey.KEY_BYTES} hexadecimal digits")
         return key
 
     def key_place(self) -> str:
         """Where the key is: `$VARIABLE`, even an empty one, or a file; "": nowhere."""
-        if cipherkey.VARIABLE in self._env:
-            return f"${cipherkey.VARIABLE}"
+        if KEY_VARIABLE in self._env:
+            return f"${KEY_VARIABLE}"
         return str(self["encryption_key_file"])
 
     def files(self) -> list[tuple[str, dict[str, object]]]:

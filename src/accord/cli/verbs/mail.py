@@ -1,7 +1,6 @@
 """send, check, ack."""
 
 from accord import errors
-from accord.cli import texts
 from accord.cli.words import DASH, Verb
 from accord.model import new_message_id
 
@@ -13,6 +12,8 @@ if TYPE_CHECKING:
 
 
 def send(line: "Line", words: "dict[str, Any]") -> None:
+    from accord.cli import texts  # which the others here do without
+
     message = texts.take(line, words, "message", "message_file", line.context.settings["message_limit"])
     params = {
         "id": new_message_id(line.io.request),  # before the first try, so that asking again sends nothing twice
