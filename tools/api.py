@@ -34,6 +34,7 @@ TYPES = {
     "TaskId": "str",
     "TaskIds": "str | list[str]",
     "TaskState": "str",
+    "Session": "str",
     "Revision": "int",
     "Place": "int",
     "Grant": "int",

@@ -72,7 +72,7 @@ def test_10_processes_race(lone_shell: CommandLine) -> None:
     race(lone_shell, entries=10)
 
 
-@pytest.mark.long
+@pytest.mark.more
 def test_10_processes_race_100_times(lone_shell: CommandLine) -> None:
     race(lone_shell, entries=100)
 
@@ -89,7 +89,7 @@ def check_race(told: list[list[str]], entries: int) -> None:
     assert finished == pushed  # none lost, and none twice
 
 
-@pytest.mark.parametrize("entries", [10, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("entries", [10, pytest.param(100, marks=pytest.mark.more)])
 def test_10_threads_race(memory: Python, entries: int) -> None:
     told: list[list[str]] = []
 

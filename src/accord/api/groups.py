@@ -115,18 +115,29 @@ class Doc:
         return self._call("doc.read", {"name": name, "revision": revision})
 
     def write(
-        self, *, name: str, text: str, base: int | None = None, ttl: float = 0, fence: str | None = None
+        self,
+        *,
+        name: str,
+        text: str,
+        base: int | None = None,
+        ttl: float = 0,
+        keep_ttl: bool = False,
+        fence: str | None = None,
     ) -> "results.Written":
         """Write a document; with a base, only if it is still at that revision."""
-        return self._call("doc.write", {"name": name, "text": text, "base": base, "ttl": ttl, "fence": fence})
+        return self._call(
+            "doc.write", {"name": name, "text": text, "base": base, "ttl": ttl, "keep_ttl": keep_ttl, "fence": fence}
+        )
 
     def rm(self, *, name: str, base: int | None = None, fence: str | None = None) -> "results.Removed":
         """Remove a document; it can be restored as long as its versions are kept."""
         return self._call("doc.rm", {"name": name, "base": base, "fence": fence})
 
-    def restore(self, *, name: str, revision: int | None = None, fence: str | None = None) -> "results.Written":
+    def restore(
+        self, *, name: str, revision: int | None = None, ttl: float | None = None, fence: str | None = None
+    ) -> "results.Written":
         """Write an earlier version again: the one before this, or the one named."""
-        return self._call("doc.restore", {"name": name, "revision": revision, "fence": fence})
+        return self._call("doc.restore", {"name": name, "revision": revision, "ttl": ttl, "fence": fence})
 
     def history(self, *, name: str) -> "results.History":
         """Show the versions of a document that are kept, the newest first."""
@@ -580,18 +591,29 @@ class AsyncDoc:
         return await self._call("doc.read", {"name": name, "revision": revision})
 
     async def write(
-        self, *, name: str, text: str, base: int | None = None, ttl: float = 0, fence: str | None = None
+        self,
+        *,
+        name: str,
+        text: str,
+        base: int | None = None,
+        ttl: float = 0,
+        keep_ttl: bool = False,
+        fence: str | None = None,
     ) -> "results.Written":
         """Write a document; with a base, only if it is still at that revision."""
-        return await self._call("doc.write", {"name": name, "text": text, "base": base, "ttl": ttl, "fence": fence})
+        return await self._call(
+            "doc.write", {"name": name, "text": text, "base": base, "ttl": ttl, "keep_ttl": keep_ttl, "fence": fence}
+        )
 
     async def rm(self, *, name: str, base: int | None = None, fence: str | None = None) -> "results.Removed":
         """Remove a document; it can be restored as long as its versions are kept."""
         return await self._call("doc.rm", {"name": name, "base": base, "fence": fence})
 
-    async def restore(self, *, name: str, revision: int | None = None, fence: str | None = None) -> "results.Written":
+    async def restore(
+        self, *, name: str, revision: int | None = None, ttl: float | None = None, fence: str | None = None
+    ) -> "results.Written":
         """Write an earlier version again: the one before this, or the one named."""
-        return await self._call("doc.restore", {"name": name, "revision": revision, "fence": fence})
+        return await self._call("doc.restore", {"name": name, "revision": revision, "ttl": ttl, "fence": fence})
 
     async def history(self, *, name: str) -> "results.History":
         """Show the versions of a document that are kept, the newest first."""

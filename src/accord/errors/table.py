@@ -110,7 +110,10 @@ from accord.errors import AccordError
 
 class DataDirError(AccordError):
     code, rpc, exit, http = "DATA_DIR_ERROR", -32010, 73, 500
-    text = "{path} cannot be used: {reason}. Mend that, or choose another home with --home."
+    text = (
+        "{path} cannot be used: {reason}. "
+        "Make it one that you own and may write, or choose another with --home or --engine."
+    )
 
 
 class NotAStore(AccordError):

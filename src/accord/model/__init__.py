@@ -26,6 +26,7 @@ _LONGEST = 64  # of an identity or an id
 _LONGEST_LABEL = 128
 LONGEST_NAME = 200  # of a document, a lock or a queue
 LONGEST_TITLE = 200  # of a task
+LONGEST_SESSION = 128  # of an agent
 
 # Bytes for ids, fetched many at once: each call of the system costs as much as the rest of an id. A child that was
 # forked must not give out what its parent will.

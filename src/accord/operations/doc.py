@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from accord.operations import results
     from accord.operations.context import Context
-    from accord.operations.kinds import Fence, Name, Revision, Seconds, Text
+    from accord.operations.kinds import Fence, Flag, Name, Revision, Seconds, Text
 
 
 @operation()
@@ -28,10 +28,11 @@ def write(
     text: "Text",
     base: "Revision | None" = None,
     ttl: "Seconds" = 0,
+    keep_ttl: "Flag" = False,
     fence: "Fence | None" = None,
 ) -> "results.Written":
     """Write a document; with a base, only if it is still at that revision."""
-    how = _writing(context, base, ttl, fence)
+    how = _writing(context, base, None if keep_ttl else ttl, fence)
     return as_is(context.change(lambda tx: documents.write(tx, name, text, how)))
 
 
@@ -46,10 +47,15 @@ def rm(
 
 @operation(changes=True)
 def restore(
-    context: "Context", *, name: "Name", revision: "Revision | None" = None, fence: "Fence | None" = None
+    context: "Context",
+    *,
+    name: "Name",
+    revision: "Revision | None" = None,
+    ttl: "Seconds | None" = None,
+    fence: "Fence | None" = None,
 ) -> "results.Written":
     """Write an earlier version again: the one before this, or the one named."""
-    how = _writing(context, None, 0, fence)
+    how = _writing(context, None, ttl, fence)
     return as_is(context.change(lambda tx: documents.restore(tx, name, revision, how)))
 
 
@@ -77,5 +83,7 @@ def _row(context: "Context", found: "documents.Document | dict[str, Any]") -> "r
     return as_is({**found.summary(), "problem": None}) if found.is_there else None
 
 
-def _writing(context: "Context", base: "int | None", ttl: float, fence: "tuple[str, int] | None") -> documents.Writing:
+def _writing(
+    context: "Context", base: "int | None", ttl: "float | None", fence: "tuple[str, int] | None"
+) -> documents.Writing:
     return documents.Writing(context.who, context.now(), context.settings["backup_count"], base, ttl, fence)

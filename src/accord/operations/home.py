@@ -29,15 +29,18 @@ def init(context: "Context", *, group: "Group | None" = None) -> "results.Home":
 @operation()
 def doctor(context: "Context") -> "results.Health":
     """Look whether all is well, and say what to do where it is not."""
+    from accord.operations.context import engine_of
     from accord.operations.hub import status
-    from accord.services.doctor import examine
+    from accord.services.doctor import examine, shown
 
+    engine = engine_of(context.home, context.settings)
     checks = examine(
         context.home,
         lambda: context.tokens,
         context.settings,
+        engine,
         context.halt,
         lambda: context.store,
         lambda: as_is(status(context)),
     )
-    return {"healthy": all(check["ok"] for check in checks), "checks": as_is(checks)}
+    return {"healthy": all(check["ok"] for check in checks), "engine": shown(engine), "checks": as_is(checks)}

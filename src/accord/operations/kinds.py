@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     TaskId = str
     TaskIds = list[str]
     TaskState = str
+    Session = str
     Revision = int
     Place = int
     Grant = int
@@ -215,6 +216,14 @@ def _title(value: object) -> str:
     return text
 
 
+def _session(value: object) -> str:
+    """What an agent's own program calls it."""
+    text = _text(value)
+    if not 0 < len(text) <= model.LONGEST_SESSION or not text.isprintable() or text.isspace():
+        raise ValueError(f"is not 1 to {model.LONGEST_SESSION} printable characters")
+    return text
+
+
 def _task_state(value: object) -> str:
     text = _text(value).lower()
     if text not in model.TASK_STATES:
@@ -276,6 +285,7 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "TaskId": _label,
     "TaskIds": _labels,
     "TaskState": _task_state,
+    "Session": _session,
     "Revision": _revision,
     "Place": _revision,
     "Grant": _grant,

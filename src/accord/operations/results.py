@@ -483,6 +483,7 @@ class Check(TypedDict):
 
 class Health(TypedDict):
     healthy: bool
+    engine: str  # the URL of the store, without what logs a user in there
     checks: list[Check]
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Priority,
         Reason,
         Seconds,
+        Session,
         TaskId,
         TaskIds,
         TaskState,
@@ -60,14 +61,14 @@ def depend(context: "Context", *, id: "TaskId", after: "TaskIds") -> "results.Ta
 
 
 @operation(changes=True, step=True)
-def assign(context: "Context", *, id: "TaskId", agent: "Label", session: "Label | None" = None) -> "results.Task":
+def assign(context: "Context", *, id: "TaskId", agent: "Label", session: "Session | None" = None) -> "results.Task":
     """Say which agent is to do a task; no other can take it then."""
     return _change(context, lambda tx: tasks.assign(tx, id, Agent(agent, context.now(), session=session or "")))
 
 
 @operation(changes=True, halts=True, step=True)
 def claim(
-    context: "Context", *, id: "TaskId", agent: "Label", ttl: "Lease" = _TTL_S, session: "Label | None" = None
+    context: "Context", *, id: "TaskId", agent: "Label", ttl: "Lease" = _TTL_S, session: "Session | None" = None
 ) -> "results.Task":
     """Take a task, for a time after which it is free again; or keep it for longer."""
     return _change(context, lambda tx: tasks.claim(tx, id, Agent(agent, context.now(), ttl, session or "")))
@@ -75,7 +76,7 @@ def claim(
 
 @operation(changes=True, halts=True)
 def next(
-    context: "Context", *, agent: "Label", ttl: "Lease" = _TTL_S, wait: "Seconds" = 0, session: "Label | None" = None
+    context: "Context", *, agent: "Label", ttl: "Lease" = _TTL_S, wait: "Seconds" = 0, session: "Session | None" = None
 ) -> "results.Task":
     """Take the best task that is ready: one assigned to the agent, then the most urgent, then the oldest."""
 

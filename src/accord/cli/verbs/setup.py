@@ -67,9 +67,24 @@ def _look(line: "Line", log: str) -> int:
     result = line.call("home.doctor", {})
     if log:
         _note(log, {"at": line.context.now(), **result})
-    rows = [("ok" if found["ok"] else "WRONG", found["check"], found["found"]) for found in result["checks"]]
+    rows = [row for found in result["checks"] for row in _rows(found)]
     line.answer(result, lambda: table(line, ("", "what", "found"), rows), styled=True)
     return 0 if result["healthy"] else 1
+
+
+def _rows(found: "dict[str, Any]") -> "list[tuple[str, str, str]]":
+    """What was looked at, and below it each lock with those who wait for it."""
+    first = ("ok" if found["ok"] else "WRONG", found["check"], found["found"])
+    return [first, *[("", "", _lock(lock)) for lock in found.get("locks", ())]]
+
+
+def _lock(lock: "dict[str, Any]") -> str:
+    held = (
+        f"{lock['name']}: {lock['owner']} has held it for {lock['held_s']:g} s"
+        if lock["left_s"]
+        else f"{lock['name']}: free"
+    )
+    return ", ".join([held, *[f"{one['owner']} has waited {one['waited_s']:g} s" for one in lock["waiting"]]])
 
 
 def _note(path: str, record: "dict[str, Any]") -> None:

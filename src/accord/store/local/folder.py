@@ -15,6 +15,24 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _MANY = (errno.EMFILE, errno.ENFILE)
 
 
+def place_of(name: str) -> str:
+    """The path that a person named, from the root."""
+    if not name:
+        raise _no_path(name, "it names no file or folder")
+    if "\0" in name:
+        raise _no_path(name, "it holds a NUL, which no path can")
+    try:
+        path = os.path.abspath(os.path.expanduser(name))
+        path.encode()
+    except UnicodeEncodeError:
+        raise _no_path(name, "it is not UTF-8") from None
+    return path
+
+
+def _no_path(name: str, reason: str) -> errors.AccordError:
+    return errors.DataDirError(path=ascii(name), errno=errno.EINVAL, reason=reason)
+
+
 def make_folder(path: str, secret: bool = False) -> None:
     """Make `path`, and what is missing above it, for those it is for; one that is there already stays as it is."""
     try:
