@@ -70,7 +70,7 @@ def _running(who: "dict[str, Any]") -> str:
 
 
 VERBS = {
-    "sent": Verb(sent, "mail.sent", positional=("sender",), names={"sender": "from"}),
+    "sent": Verb(sent, "mail.sent", positional=("sender",), names={"sender": "from"}, mine=("sender",)),
     "receipt": Verb(receipt, "mail.receipt", positional=("id",)),
     "thread": Verb(thread, "mail.thread", positional=("conversation",)),
     "search": Verb(search, "mail.search", positional=("query",)),
