@@ -75,6 +75,20 @@ def of_mail(callers: Callers) -> None:
     assert {one["identity"] for one in callers.do("agent.discover")["identities"]} == {"ann", "human"}
 
 
+def of_sessions(callers: Callers) -> None:
+    callers.do("agent.register", identity="ben")
+    this = {"brain": "claude", "session": "one"}
+    name = callers.do("hook.start", **this, project=str(callers.folder))["identity"]
+    sent = [callers.do("mail.send", sender="ben", to=name, message=f"{n}")["message_id"] for n in range(TIMES)]
+    taken = callers.do("hook.step", **this, event="step")["messages"]
+    assert [one["message_id"] for one in taken] == sent
+    assert callers.do("hook.given", **this, event="step", ids=sent)["handed_over"] == sent
+    callers.do("hook.step", **this, event="stop", proves=True)
+    states = [one["states"][0]["state"] for one in callers.do("mail.sent", sender="ben")["messages"]]
+    assert states == ["seen"] * TIMES
+    assert callers.do("hook.end", **this)["identity"] == name
+
+
 def of_channels(callers: Callers) -> None:
     names = ["ann", "ben", "cat"]
     for name in names:
@@ -186,6 +200,7 @@ def steps(text: str) -> list[dict[str, str]]:
 
 SERVICES: dict[str, tuple[Callable[[Callers], None], tuple[str, ...]]] = {
     "mail": (of_mail, ("T2.1", "T2.5")),
+    "sessions": (of_sessions, ("I3",)),
     "channels": (of_channels, ("T5.2",)),
     "halts": (of_halts, ("T4.1",)),
     "documents": (of_documents, ("S5",)),

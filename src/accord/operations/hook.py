@@ -5,7 +5,7 @@ import os
 from accord import errors
 from accord.model import name_like
 from accord.operations import as_is, operation
-from accord.services import agents, sessions
+from accord.services import agents, mail, sessions
 from accord.store.transaction import transact
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ def start(
         sessions.keep(tx, name, record)
         return taken
 
-    return as_is({"identity": name, "halted": halted, **transact(context.store, work)})
+    return _shown(context, name, halted, context.change(work))
 
 
 @operation(changes=True)
@@ -60,7 +60,7 @@ def step(
     this = sessions.Session(brain, session, process=process or "")
     name = transact(context.store, lambda tx: sessions.name_of(tx, this))
     if not name:
-        return as_is({"identity": None, "halted": None, **_NOTHING})
+        return {"identity": None, "halted": None, "messages": [], "remaining": 0}
     actor = context.actor(name)
     if event == "prompt":
         _engage(context, name)
@@ -79,7 +79,7 @@ def step(
             sessions.keep(tx, name, record)
         return taken
 
-    return as_is({"identity": name, "halted": halted, **transact(context.store, work)})
+    return _shown(context, name, halted, context.change(work))
 
 
 @operation(changes=True)
@@ -101,7 +101,7 @@ def given(
             sessions.keep(tx, name, record)
         return {"identity": name, "handed_over": taken}
 
-    return as_is(transact(context.store, work))
+    return as_is(context.change(work))
 
 
 @operation(changes=True)
@@ -115,10 +115,10 @@ def end(
         name = sessions.name_of(tx, this)
         return name if name and sessions.end(tx, name, this, context.now()) else None
 
-    return {"identity": transact(context.store, work)}
+    return {"identity": context.change(work)}
 
 
-_NOTHING: "dict[str, Any]" = {"messages": [], "remaining": 0}
+_NOTHING: "dict[str, Any]" = {"ids": [], "remaining": 0}
 
 
 def _named(context: "Context", session: sessions.Session) -> str:
@@ -151,10 +151,10 @@ def _go_on(
         return _NOTHING
     before = dict(record)
     taken = _take(tx, name, record, halted)
-    if sessions.is_storm(tx, taken["messages"], context.settings["thread_hops_limit"]):
+    if sessions.is_storm(tx, taken["ids"], context.settings["thread_hops_limit"]):
         record.update(before)  # it waits until something else has the agent go on
         return _NOTHING
-    if taken["messages"]:
+    if taken["ids"]:
         record["kept"] += 1
         record["state"] = "busy"
     return taken
@@ -163,8 +163,14 @@ def _go_on(
 def _take(tx: "Transaction", name: str, record: "dict[str, Any]", halted: "str | None") -> "dict[str, Any]":
     if halted is not None:
         return _NOTHING
-    messages, remaining = sessions.take(tx, name, record)
-    return {"messages": messages, "remaining": remaining}
+    ids, remaining = sessions.take(tx, name, record)
+    return {"ids": ids, "remaining": remaining}
+
+
+def _shown(context: "Context", name: str, halted: "str | None", taken: "dict[str, Any]") -> "results.Step":
+    """The messages are read afterwards: they never change, and would be too much to keep as the answer to a request."""
+    messages = transact(context.store, lambda tx: [mail.shown(tx, id) for id in taken["ids"]])
+    return as_is({"identity": name, "halted": halted, "messages": messages, "remaining": taken["remaining"]})
 
 
 def _halted(context: "Context", name: str) -> "str | None":

@@ -116,8 +116,8 @@ def prove(tx: "Transaction", name: str, record: "Record", at: str) -> None:
         record["given"] = []
 
 
-def take(tx: "Transaction", name: str, record: "Record") -> "tuple[list[dict[str, Any]], int]":
-    """The next messages for a session, and how many more wait after them.
+def take(tx: "Transaction", name: str, record: "Record") -> "tuple[list[str], int]":
+    """The ids of the next messages for a session, and how many more wait after them.
 
     Who takes them has a moment to hand them over, and then says so (`give`); else they are taken again.
     """
@@ -131,14 +131,14 @@ def take(tx: "Transaction", name: str, record: "Record") -> "tuple[list[dict[str
         return [], waiting
     found, passed = _next(tx, name, away)
     if found:
-        record["taken"] = [*taken, *[message["message_id"] for message in found]]
+        record["taken"] = [*taken, *found]
         record["until"] = leases.until(now, HAND_OVER_S)
     return found, waiting - passed - len(found)
 
 
-def is_storm(tx: "Transaction", messages: "Sequence[dict[str, Any]]", most_hops: int) -> bool:
+def is_storm(tx: "Transaction", ids: "Sequence[str]", most_hops: int) -> bool:
     """Whether all of these belong to threads in which agents have long answered nobody but each other."""
-    return bool(messages) and all(_hops(tx, message, most_hops) >= most_hops for message in messages)
+    return bool(ids) and all(_hops(tx, mail.shown(tx, id), most_hops) >= most_hops for id in ids)
 
 
 def give(tx: "Transaction", name: str, record: "Record", ids: "Sequence[str]", by: str, at: str) -> None:
@@ -175,10 +175,10 @@ def keep(tx: "Transaction", name: str, record: "Record") -> None:
     tx.put(SESSIONS, name, jsontext.dumps(record).encode())
 
 
-def _next(tx: "Transaction", name: str, away: "set[str]") -> "tuple[list[dict[str, Any]], int]":
+def _next(tx: "Transaction", name: str, away: "set[str]") -> "tuple[list[str], int]":
     """The oldest unread messages that are not away, as many as one hand-over has room for; and how many are away."""
     cursor = cursors.read(tx, name)
-    found: list[dict[str, Any]] = []
+    found: list[str] = []
     room, passed = MOST_BYTES, 0
     after = number_id(cursor.upto) if cursor.upto else ""
     while page := tx.list(f"mail/{name}", after, MOST_AT_ONCE + len(away)):
@@ -186,11 +186,10 @@ def _next(tx: "Transaction", name: str, away: "set[str]") -> "tuple[list[dict[st
             if id in away:
                 passed += 1
                 continue
-            message = mail.shown(tx, id)
-            room -= len(message["message"].encode())
+            room -= len(mail.shown(tx, id)["message"].encode())
             if found and (room < 0 or len(found) == MOST_AT_ONCE):
                 return found, passed
-            found.append(message)
+            found.append(id)
         after = page[-1].id
     return found, passed
 
