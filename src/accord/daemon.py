@@ -9,13 +9,14 @@ import asyncio
 import gc
 import importlib
 import os
+import pkgutil
 import resource
 import signal
 import sys
 import time
 from typing import Any
 
-from accord import errors, jsontext, operations, place, platform
+from accord import errors, hub, jsontext, model, operations, place, platform, services, store
 from accord.cli.run import VERBS, find_verb
 from accord.cli.verbs.hub import where
 from accord.doors import http, unix, zmq
@@ -202,8 +203,12 @@ def _load_commands() -> None:
     for group, words in operations.NAMES.items():
         for word in words:
             operations.find(f"{group}.{word}")
-    for module in ("services.search", "services.doctor", "services.discovery", "cli.show", "cli.help", "cli.complete"):
-        importlib.import_module(f"accord.{module}")
+    for package in (services, model, errors, hub, store):
+        for found in pkgutil.iter_modules(package.__path__):
+            if not found.ispkg:
+                importlib.import_module(f"{package.__name__}.{found.name}")
+    for module in ("accord.cli.show", "accord.cli.help", "accord.cli.complete", "difflib", "traceback"):
+        importlib.import_module(module)
 
 
 def _collect_seldom() -> None:

@@ -74,9 +74,10 @@ class Line:
         from accord.operations.kinds import READERS
 
         try:
-            return int(READERS["Port"](given))  # type: ignore[call-overload]
+            port: int = READERS["Port"](given)  # type: ignore[assignment]
         except ValueError as error:
             raise self.words.wrong(f"--hub-port {error}") from None
+        return port
 
     def check_hub_port(self) -> None:
         """Refuse a port that is not the running hub's, whatever is asked; who starts one says so itself."""

@@ -163,8 +163,9 @@ class Connection:
 
         def done(result: None, error: BaseException | None) -> None:
             try:
-                if error is not None and not isinstance(error, PASSING):
-                    raise self.hub.told(call.method, error)
+                told = None if error is None else self.hub.told(call.method, error)
+                if told is not None and not isinstance(told, PASSING):
+                    raise told
                 good()
             except errors.AccordError as failure:
                 bad()

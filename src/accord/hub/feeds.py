@@ -24,7 +24,9 @@ MOST_FEEDS = 5_000
 PAGE = 100
 
 # What holds somebody up for now, and passes.
-PASSING = (errors.Halted, errors.NotEngaged, errors.LockTimeout, errors.StorageFailing, errors.StorageFull)
+PASSING = (
+    errors.Halted, errors.NotEngaged, errors.LockTimeout, errors.StorageFailing, errors.StorageFull, errors.TooBusy,
+)  # fmt: skip
 
 _EVERYTHING = ("",)
 
