@@ -16,7 +16,7 @@ import sys
 import time
 from typing import Any
 
-from accord import errors, hub, jsontext, model, operations, place, platform, services, store
+from accord import errors, jsontext, operations, place, platform
 from accord.cli.run import VERBS, find_verb
 from accord.cli.verbs.hub import where
 from accord.doors import http, unix, zmq
@@ -30,6 +30,9 @@ from accord.store.local import folder
 from accord.store.local.gate import Gate
 
 TICK_S = 1.0
+# Where modules are that are imported when they are needed.
+_LATE = ("cli", "errors", "hub", "model", "operations", "services", "settings", "store", "store.local", "store.wrap")
+
 FILES = 8192  # that may be open at once, where the machine allows it
 
 
@@ -99,6 +102,9 @@ class Daemon:
         self._note(hub.status())
         self.say({"started": True, **hub.status()})
         _load_commands()
+        for door in doors:
+            if isinstance(door, http.Door):
+                door.prepare()
         _collect_seldom()
         self._log.info("started", **hub.status())
         ticking = hub.loop.create_task(self._tick(hub, doors))
@@ -203,11 +209,13 @@ def _load_commands() -> None:
     for group, words in operations.NAMES.items():
         for word in words:
             operations.find(f"{group}.{word}")
-    for package in (services, model, errors, hub, store):
-        for found in pkgutil.iter_modules(package.__path__):
+    packages = [f"accord.{name}" for name in _LATE]
+    packages += [name for name in sys.modules if name.startswith("accord.store.engines.")]
+    for package in packages:
+        for found in pkgutil.iter_modules(getattr(importlib.import_module(package), "__path__", ())):
             if not found.ispkg:
-                importlib.import_module(f"{package.__name__}.{found.name}")
-    for module in ("accord.cli.show", "accord.cli.help", "accord.cli.complete", "difflib", "traceback"):
+                importlib.import_module(f"{package}.{found.name}")
+    for module in ("accord.cipherkey", "accord.proof", "difflib", "traceback"):
         importlib.import_module(module)
 
 
