@@ -704,14 +704,21 @@ def test_every_kind_of_event(hub: Hub, operator: Connection) -> None:
         ask(operator, "task.add", title="secret words")
         ask(operator, "topic.publish", channel="talk", message="secret words")
         ask(operator, "tx.run", steps=[{"operation": "doc.write", "name": "plan", "text": "other secret words"}])
-        found = heard(watcher, 13)
+        ask(operator, "hub.keys_make", name="laptop")
+        ask(operator, "hub.keys_revoke", name="laptop")
+        ask(operator, "halt.set", reason="enough")
+        ask(operator, "halt.lift")
+        found = heard(watcher, 17)
     assert [event["event"] for event in found] == [
         "mail.sent", "mail.handed_over", "mail.seen", "channel.changed", "channel.changed", "agent.changed",
         "doc.changed", "lock.changed", "reserve.changed", "queue.changed", "task.changed", "topic.changed",
-        "tx.changed",
+        "tx.changed", "hub.keys_changed", "hub.keys_changed", "halt.changed", "halt.changed",
     ]  # fmt: skip
     assert found[6]["operation"] == "doc.write"
     assert "doc/plan" in found[6]["items"]
+    assert [event["operation"] for event in found[13:]] == [
+        "hub.keys_make", "hub.keys_revoke", "halt.set", "halt.lift",
+    ]  # fmt: skip
     assert set(events.KINDS) == {event["event"] for event in found}
     assert "secret words" not in json.dumps(found)
     assert (found[0]["from"], found[0]["to"], found[0]["message_id"]) == ("ann", ["ben"], id)

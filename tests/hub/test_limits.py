@@ -10,8 +10,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pytest
 from accord import errors
 from accord.services.halt import Halt, HaltAtLook
 from tests.cli.users import User
+from tests.doors.zmq_agent import Agent, read_key
 from tests.hub.hubs import (
     TIMEOUT_S,
     bodies,
@@ -36,6 +38,7 @@ from tests.hub.hubs import (
     start,
     statistics,
     status,
+    token_of,
     wait_until,
 )
 from tests.robustness.disks import small_disk
@@ -294,6 +297,70 @@ def test_strange_requests_harm_nobody(seed: int, hub: User) -> None:
     assert status(hub)["pid"] == pid
     assert log(hub, "failure") == []
     quickly(hub)
+
+
+FUZZ_S = 3.0
+
+
+@pytest.mark.covers("T3.1", "T3.11")
+def test_strange_requests_over_zeromq_harm_nobody(hub: User) -> None:
+    """From somebody with a key: each frame is answered or ignored, the connection and the hub live on."""
+    pid = status(hub)["pid"]
+    with Agent(read_key(hub.json("hub", "keys", "make", "ann")["path"])) as agent:
+
+        def send(batch: list[bytes]) -> None:
+            for line in batch:
+                agent.send_raw(line)
+            agent.send_raw(PING)
+            while (answer := agent.receive()) is not None and "ping" not in ids_of(answer):
+                pass
+            assert answer == {"jsonrpc": "2.0", "id": "ping", "result": {}}
+
+        for_a_while(pid, send)
+    assert log(hub, "failure") == []
+    quickly(hub)
+
+
+@pytest.mark.covers("T3.1", "Q5")
+def test_strange_requests_over_http_harm_nobody(hub: User) -> None:
+    """From somebody with a token: each has an answer that is JSON, or none; and the hub lives on."""
+    pid = status(hub)["pid"]
+    headers = {
+        "Content-Type": "application/json",
+        "Authorization": f"Bearer {token_of(hub, 'ann')}",
+        "Accord-Agent": "ann",
+    }
+    with closing(HTTPConnection("127.0.0.1", status(hub)["http_port"], timeout=TIMEOUT_S)) as connection:
+
+        def send(batch: list[bytes]) -> None:
+            for line in batch:
+                connection.request("POST", "/rpc", line, headers)
+                answer = connection.getresponse()
+                said = answer.read()
+                assert (answer.status, bool(said)) in ((200, True), (204, False)), (line, answer.status, said)
+                assert not said or json.loads(said)
+
+        for_a_while(pid, send)
+    assert log(hub, "failure") == []
+    quickly(hub)
+
+
+def ids_of(answer: Any) -> list[Any]:
+    """Of an answer, or of several together; a push has none."""
+    return [one.get("id") for one in (answer if isinstance(answer, list) else [answer])]
+
+
+def for_a_while(pid: int, send: Callable[[list[bytes]], None]) -> None:
+    """Send strange requests for some seconds, in which the hub comes to hold no more than in the first."""
+    lines = strange_lines(random.Random(7))
+    ends_at = time.monotonic() + FUZZ_S
+    before = 0
+    while time.monotonic() < ends_at:
+        send([next(lines) for _ in range(50)])
+        if time.monotonic() > ends_at - FUZZ_S + 1 and not before:
+            before = memory_of(pid)
+    assert memory_of(pid) - before < 20 * MIB
+    assert os.path.exists(f"/proc/{pid}"), "the hub lives"
 
 
 @pytest.mark.covers("T3.1")
