@@ -609,6 +609,30 @@ def test_listening_ends_with_the_name(
 
 
 @pytest.mark.covers("T3.2")
+@pytest.mark.parametrize(
+    ("method", "params", "code"),
+    [
+        ("agent.register", {"force": True}, "IDENTITY_TAKEN_OVER"),
+        ("agent.unregister", {}, "NOT_REGISTERED"),
+    ],
+    ids=["taken over", "unregistered"],
+)
+def test_hearing_of_what_happens_ends_with_the_name(
+    method: str, params: dict[str, Any], code: str, hub: Hub, operator: Connection
+) -> None:
+    """For who came in by it; who showed no token has none that could be lost."""
+    with agent(hub, "ben") as ben, closing(hub.connect()) as nobody:
+        for watcher in (ben, nobody):
+            ask(watcher, "events.listen")
+        send(operator, "before")
+        assert receive(ben)["params"]["event"] == "mail.sent"
+        ask(operator, method, identity="ben", **params)
+        ended = receive(ben)
+        assert (ended["method"], ended["params"]["data"]["error_code"]) == ("listen.ended", code)
+        assert [receive(nobody)["params"]["event"] for _ in range(2)] == ["mail.sent", "agent.changed"]
+
+
+@pytest.mark.covers("T3.2")
 def test_a_halt_holds_a_listener_up(hub: Hub, operator: Connection) -> None:
     """It is told, and goes on without a word of its own once it may: after the halt, and after it was engaged."""
 
@@ -757,7 +781,7 @@ def test_a_gap_when_what_happened_is_no_longer_kept(monkeypatch: pytest.MonkeyPa
     store.close()
 
 
-@pytest.mark.parametrize("since", ["x", "x.", "x.y", ".", "x.-1", "x.٣", "x." + "9" * 40], ids=ascii)
+@pytest.mark.parametrize("since", ["x", "x.", "x.y", ".", ".5", "x.-1", "x.٣", "x." + "9" * 40], ids=ascii)
 def test_what_is_no_revision(since: str, hub: Hub, operator: Connection) -> None:
     with closing(hub.connect()) as watcher:
         assert refused(watcher, "events.listen", since=since) == "USAGE"

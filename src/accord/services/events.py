@@ -78,7 +78,7 @@ class Reader:
 
 def _read_revision(text: str) -> "tuple[str, int]":
     epoch, _, revision = text.rpartition(".")
-    if not revision.isdigit() or not revision.isascii() or len(revision) > 18:
+    if not epoch or not revision.isdigit() or not revision.isascii() or len(revision) > 18:
         raise errors.Usage(reason=f"{text[:100]!r} is no revision, as EPOCH.REVISION", see="accord events --help")
     return epoch, int(revision)
 
