@@ -55,6 +55,12 @@ def test_the_make_targets_in_the_docs_exist() -> None:
         assert set(re.findall(r"`make ([a-z-]+)", page.read_text())) <= targets, page
 
 
+def test_each_word_of_the_glossary_is_there_once() -> None:
+    words = re.findall(r"^- \*\*(.+?)\*\*", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+    assert len(words) > 50
+    assert sorted(words) == sorted(set(words))
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,32 @@ def test_async_calls_run_side_by_side(tmp_path: Path, monkeypatch: pytest.Monkey
             return [message["message"] for message in (await home.mail.check(identity="ann"))["messages"]]
 
     assert sorted(asyncio.run(talk())) == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.covers("I5")
+def test_any_number_may_wait_and_a_call_is_still_made_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    async def talk() -> float:
+        async with accord.open_async(str(tmp_path / "home")) as home:
+            for name in ("ann", "ben"):
+                await home.agent.register(identity=name)
+            waiting = [asyncio.create_task(home.mail.check(identity="ann", wait=60)) for _ in range(50)]
+            await asyncio.sleep(0)
+            started = time.monotonic()
+            await home.mail.send(sender="ben", to="ben", message="hello")
+            took_s = time.monotonic() - started
+            await home.mail.send(sender="ben", to="ann", message="hello")
+            assert all(found["messages"] for found in await asyncio.gather(*waiting))
+            return took_s
+
+    assert asyncio.run(talk()) < 20
+
+
+@pytest.mark.covers("I5")
+def test_the_errors_are_there_from_the_first() -> None:
+    program = "import accord; assert accord.errors.Halted.code == 'HALTED'; assert 'errors' in dir(accord)"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.mark.covers("I5")

@@ -413,7 +413,7 @@ class Config:
         self._call = call
 
     def show(self) -> "results.Settings":
-        """Show every setting, its value, and where that comes from."""
+        """Show every setting, its value, where that comes from, and what is `wrong` with those that cannot be read."""
         return self._call("config.show", {})
 
     def trust(self, *, path: str) -> "results.Trusted":
@@ -891,7 +891,7 @@ class AsyncConfig:
         self._call = call
 
     async def show(self) -> "results.Settings":
-        """Show every setting, its value, and where that comes from."""
+        """Show every setting, its value, where that comes from, and what is `wrong` with those that cannot be read."""
         return await self._call("config.show", {})
 
     async def trust(self, *, path: str) -> "results.Trusted":

@@ -45,6 +45,10 @@
     ├── MessageNotFound      no such message, or not to this recipient
     ├── InboxFull            too many unread messages
     ├── FileUnreadable       a file that an argument names
+    ├── FileUnwritable       a file that an argument names, to be written
+    ├── HaltUnwritable       the file that says whether everything is halted
+    ├── NotPrinted           what was done, and could not be reported
+    ├── TooManyFiles         the limit of open files is reached
     ├── OutputClosed         nobody reads what accord prints
     ├── Interrupted          Ctrl-C
     ├── HubNotRunning        what needs a hub, and none runs
@@ -364,6 +368,29 @@ class FileUnreadable(AccordError):
     text = "{path} cannot be read: {reason}. Choose another file."
 
 
+class FileUnwritable(AccordError):
+    code, rpc, exit, http = "FILE_UNWRITABLE", -32002, 73, 400
+    text = "{path} cannot be written: {reason}. Choose another file."
+
+
+class HaltUnwritable(AccordError):
+    code, rpc, exit, http = "HALT_UNWRITABLE", -32003, 73, 500
+    text = (
+        "{path}, which says for all homes of yours whether everything is halted, cannot be written: {reason}. "
+        "Nothing was changed. Mend that, and try again."
+    )
+
+
+class NotPrinted(AccordError):
+    code, rpc, exit, http = "NOT_PRINTED", -32004, 74, 500
+    text = "It was done, and this could not be printed ({reason}): {text}. Do not run it again."
+
+
+class TooManyFiles(AccordError):
+    code, rpc, exit, http = "TOO_MANY_FILES", -32005, 71, 500
+    text = "No more files can be opened. Let accord open more (ulimit -n), or end what has many open, and try again."
+
+
 class OutputClosed(AccordError):
     code, rpc, exit, http = "OUTPUT_CLOSED", -32052, 74, 500
     text = "Nobody reads what is printed ({reason}). Run it again with somewhere to print."
@@ -640,7 +667,7 @@ class CloneBusy(AccordError):
 
 
 class BenchFailed(AccordError):
-    code, rpc, exit, http = "BENCH_FAILED", -32002, 69, 500
+    code, rpc, exit, http = "BENCH_FAILED", -32006, 69, 500
     text = "A worker of the benchmark failed: {reason}. Nothing of yours was touched. Mend that and run it again."
 
 
@@ -666,4 +693,8 @@ def _whole(value: object) -> object:
     """A detail, as JSON can say it; names of files may be no text."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _whole(one) for name, one in value.items()}
     return value if isinstance(value, bool | int | float | None) else str(value)

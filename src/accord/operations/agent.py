@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from accord.operations import results
     from accord.operations.context import Context
-    from accord.operations.kinds import Flag, OwnIdentity, Path
+    from accord.operations.kinds import Flag, Folder, OwnIdentity
 
 
 @operation(changes=True, beyond=True)
@@ -20,7 +20,7 @@ def register(
     identity: "OwnIdentity",
     force: "Flag" = False,
     resume: "Flag" = False,
-    project: "Path | None" = None,
+    project: "Folder | None" = None,
 ) -> "results.Registered":
     """Register a name, and get the token to act under it."""
     if context.caller.uid != os.geteuid():
@@ -61,6 +61,7 @@ def discover(context: "Context") -> "results.Everybody":
 def _register(context: "Context", identity: str, force: bool, project: str) -> None:
     """The token is on the disk before it is good: a registration cut short can be resumed."""
     context.home.make()
+    context.home.make_operator_token()
     token = os.urandom(16).hex()
     halts = context.halt.count()
     actor = agents.Actor(identity, agents.hash_token(token), halts)

@@ -3,6 +3,7 @@
 import os
 
 from accord import errors
+from accord.errors.table import to_json
 from accord.operations import OPERATOR, as_is, operation
 from accord.place import SETTINGS_FILE
 from accord.settings import SETTINGS
@@ -16,13 +17,17 @@ if TYPE_CHECKING:
 
 @operation()
 def show(context: "Context") -> "results.Settings":
-    """Show every setting, its value, and where that comes from."""
-    found = {name: context.settings.find(name) for name in SETTINGS}
-    settings: list[results.Setting] = [
-        {"name": name, "value": as_is(value), "source": source, "help": SETTINGS[name].help}
-        for name, (value, source) in found.items()
-    ]
-    return {"home": context.home.path, "settings": settings}
+    """Show every setting, its value, where that comes from, and what is `wrong` with those that cannot be read."""
+    good, wrong = context.settings.without_bad_files()
+    settings: list[results.Setting] = []
+    for name, setting in SETTINGS.items():
+        try:
+            value, source = good.find(name)
+        except errors.AccordError as error:
+            wrong.append(error)
+        else:
+            settings.append({"name": name, "value": as_is(value), "source": source, "help": setting.help})
+    return {"home": context.home.path, "settings": settings, "wrong": [to_json(error) for error in wrong]}
 
 
 @operation(right=OPERATOR, changes=True, beyond=True, here=True)

@@ -6,11 +6,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from accord.operations import results
     from accord.operations.context import Context
-    from accord.operations.kinds import Text
+    from accord.operations.kinds import Group
 
 
 @operation(right=OPERATOR, changes=True, beyond=True)
-def init(context: "Context", *, group: "Text | None" = None) -> "results.Home":
+def init(context: "Context", *, group: "Group | None" = None) -> "results.Home":
     """Make the home and its store, for oneself or for a group; other operations make one too, for oneself."""
     from accord.services import group as groups
 
@@ -36,7 +36,7 @@ def doctor(context: "Context") -> "results.Health":
     engine = engine_of(context.home, context.settings)
     checks = examine(
         context.home,
-        context.tokens,
+        lambda: context.tokens,
         context.settings,
         engine,
         context.halt,

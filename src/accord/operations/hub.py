@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def start(context: "Context", *, port: "Port | None" = None, http_port: "Port | None" = None) -> "results.StartedHub":
     """Start the hub of this home, unless it runs."""
     context.home.make()
-    return as_is(hub.start(context.home.path, _ports(port, http_port)))
+    return as_is(hub.start(context.home.path, _ports(port, http_port), context.settings["wait_timeout_s"]))
 
 
 @operation(right=OPERATOR, changes=True, beyond=True)
@@ -35,7 +35,7 @@ def restart(
     http_port: "Port | None" = None,
 ) -> "results.StartedHub":
     """Stop the hub, if there is one, and start it anew on the same ports."""
-    found = hub.status_when_ready(context.home.path)
+    found = hub.status_when_ready(context.home.path, context.settings["wait_timeout_s"])
     wanted = _ports(port or found["port"], http_port or found["http_port"])
     for new in set(wanted.values()) - {found["port"], found["http_port"]}:
         ports.check(new)  # before the one that runs is gone

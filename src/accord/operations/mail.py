@@ -1,7 +1,7 @@
 """Messages between agents and their people."""
 
 from accord import errors
-from accord.model import new_message_id
+from accord.model import new_message_id, read_identities, refuse_identities
 from accord.operations import as_is, operation
 from accord.services import mail
 
@@ -47,11 +47,15 @@ def send(
     most = context.settings["message_limit"]
     if size > most:
         raise errors.MessageTooLarge(most=most, found=size)
+    names, wrong = read_identities(to or ())
+    if wrong and not names:
+        raise refuse_identities(wrong)
     draft = mail.Draft(
         id=id or _own_id(context, sender),
         body=message,
         at=context.now(),
-        to=to or (),
+        to=names,
+        wrong=wrong,
         channel=channel or "",
         reply_to=reply_to or "",
         conversation=conversation or "",

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from accord.operations import results
     from accord.operations.context import Context
-    from accord.operations.kinds import Flag, Globs, Label, Lease, Path, Paths, Text
+    from accord.operations.kinds import Flag, Folder, Globs, Label, Lease, Paths, Text
     from accord.services.reservations import Reservation
     from accord.store.transaction import Transaction
 
@@ -24,7 +24,7 @@ LONGEST_NOTE = 1000
 def add(
     context: "Context",
     *,
-    project: "Path",
+    project: "Folder",
     globs: "Globs",
     owner: "Label",
     ttl: "Lease" = 3600,
@@ -52,7 +52,7 @@ def add(
 
 @operation(changes=True)
 def release(
-    context: "Context", *, project: "Path", owner: "Label", globs: "Globs | None" = None, all: "Flag" = False
+    context: "Context", *, project: "Folder", owner: "Label", globs: "Globs | None" = None, all: "Flag" = False
 ) -> "results.ReleasedGlobs":
     """Give back what one has reserved in a project: the globs that are named, or all."""
     if all == (globs is not None):
@@ -80,7 +80,9 @@ def _release_some(context: "Context", project: str, owner: str, globs: "Globs | 
 
 
 @operation()
-def check(context: "Context", *, project: "Path", paths: "Paths", owner: "Label | None" = None) -> "results.HeldPaths":
+def check(
+    context: "Context", *, project: "Folder", paths: "Paths", owner: "Label | None" = None
+) -> "results.HeldPaths":
     """Say which of these files, or folders, others have reserved."""
     folder = _project(project)
     found = transact(context.store, lambda tx: reservations.find(tx, folder, paths, owner))
@@ -88,7 +90,7 @@ def check(context: "Context", *, project: "Path", paths: "Paths", owner: "Label 
 
 
 @operation()
-def list(context: "Context", *, project: "Path | None" = None) -> "results.Reservations":
+def list(context: "Context", *, project: "Folder | None" = None) -> "results.Reservations":
     """Show who has reserved what, in a project or in all of them."""
     folder = None if project is None else _project(project)
     found = transact(context.store, lambda tx: reservations.all_of(tx, folder))

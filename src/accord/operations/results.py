@@ -443,7 +443,8 @@ class Setting(TypedDict):
 
 class Settings(TypedDict):
     home: str
-    settings: list[Setting]
+    settings: list[Setting]  # those that can be read
+    wrong: list[dict[str, Any]]  # errors, as JSON-RPC has them: why the others cannot
 
 
 class Trusted(TypedDict):

@@ -20,7 +20,7 @@ LEAST_SQLITE = (3, 51, 3)
 
 def examine(
     home: Home,
-    tokens: Tokens,
+    tokens: Callable[[], Tokens],
     settings: Settings,
     engine: str,
     halt: Halt,
@@ -36,7 +36,7 @@ def examine(
         "engine": lambda: _engine(engine, home.path),
         "store": lambda: _store(open_store()),
         "agents": lambda: _agents(open_store(), halt.count()),
-        "tokens": lambda: _tokens(open_store(), tokens),
+        "tokens": lambda: _tokens(open_store(), tokens()),
         "clock": lambda: checkup.of_clock(open_store()),
         "locks": lambda: checkup.of_locks(open_store()),
         "queues": lambda: checkup.of_queues(open_store()),

@@ -31,13 +31,18 @@ def _ready(result: "dict[str, Any]") -> str:
 
 
 def config(line: "Line", words: "dict[str, Any]") -> None:
+    from accord.errors.table import from_json
+
     result = line.call("config.show", words)
     rows = [(found["name"], found["value"], found["source"]) for found in result["settings"]]
-    line.answer(
-        result,
-        lambda: f"home  {one_line(result['home'])}\n\n" + table(line, ("setting", "value", "from"), rows),
-        styled=True,
-    )
+    wrong = [from_json(error) for error in result.pop("wrong")]
+    if wrong and line.json:
+        wrong[0].details.update(result)
+    else:
+        text = f"home  {one_line(result['home'])}\n\n" + table(line, ("setting", "value", "from"), rows)
+        line.answer(result, lambda: text, styled=True)
+    if wrong:
+        raise wrong[0]
 
 
 def trust(line: "Line", words: "dict[str, Any]") -> None:
@@ -88,14 +93,21 @@ def _note(path: str, record: "dict[str, Any]") -> None:
         os.write(fd, as_json(record).encode())
         os.close(fd)
     except OSError as error:
-        raise errors.FileUnreadable(path=path, reason=error.strerror) from None
+        raise errors.FileUnwritable(path=path, reason=error.strerror) from None
 
 
 def demo(line: "Line", words: "dict[str, Any]") -> None:
+    from contextlib import redirect_stdout
+    from io import StringIO
+
     from accord.demo import main
 
-    sys.argv[1:] = []
     try:
+        if line.json:
+            with redirect_stdout(StringIO()):
+                found = main()
+            line.answer(found, str)
+            return
         main()
         sys.stdout.flush()  # the command ends without
     except BrokenPipeError as error:

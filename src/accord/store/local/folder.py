@@ -12,6 +12,7 @@ from accord import errors, place
 SHARED = 0o2770  # a folder for its group, to which belongs what is made in it
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_MANY = (errno.EMFILE, errno.ENFILE)
 
 
 def place_of(name: str) -> str:
@@ -101,6 +102,8 @@ def refusal(error: OSError, path: str) -> errors.AccordError:
         return errors.StorageFull(path=path)
     if error.errno == errno.EIO:
         return errors.StorageFailing(path=path, reason=error.strerror)
+    if error.errno in _MANY:
+        return errors.TooManyFiles()
     path = os.fsdecode(error.filename or path)
     return errors.DataDirError(path=path, errno=error.errno, reason=_reason(error, path))
 
@@ -182,7 +185,7 @@ def _reason(error: OSError, path: str) -> str:
     if error.errno == errno.EROFS:
         return "it is on a read-only file system"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return "this user may not write there"
+        return "this user may not read and write there"
     if error.errno == errno.ELOOP:
         return "it is a symbolic link"
     return error.strerror or str(error)
