@@ -153,7 +153,7 @@ def test_that_no_file_can_be_opened_is_no_halt(tmp_path: Path, monkeypatch: pyte
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr("accord.services.halt.os.open", refuse)
-    with pytest.raises(errors.DataDirError):
+    with pytest.raises(errors.TooManyFiles):
         halt.count()
     known.look()
     assert (known.reason(), known.count()) == (None, 0)
