@@ -7,7 +7,7 @@ those that make titles, are answered with something short, and are no step.
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -22,11 +22,14 @@ SHELLS = ("Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_c
 AFTER_THE_SCRIPT = "That is all."
 
 
+Wanted = tuple[str, Mapping[str, Any]]  # a tool, and what it is given
+
+
 class Step(NamedTuple):
     """One answer of the model."""
 
     text: str = ""
-    commands: tuple[str, ...] = ()  # each in a call of its own
+    calls: tuple[str | Wanted, ...] = ()  # of tools; a string is a command, for whichever tool runs such
     is_held: bool = False  # given only when the test lets it go
 
 
@@ -34,8 +37,12 @@ def say(text: str, held: bool = False) -> Step:
     return Step(text, (), held)
 
 
-def run(*commands: str, text: str = "", held: bool = False) -> Step:
-    return Step(text, commands, held)
+def run(*commands: str, held: bool = False) -> Step:
+    return Step("", commands, held)
+
+
+def call(tool: str, **given: Any) -> Step:
+    return Step("", ((tool, given),))
 
 
 class Request:
@@ -123,7 +130,7 @@ class Model:
             self._changed.notify_all()
         if step.is_held:
             request.wait()
-        calls = [_call(request, f"{number}x{place}", command) for place, command in enumerate(step.commands)]
+        calls = [_call(request, f"{number}x{place}", wanted) for place, wanted in enumerate(step.calls)]
         return wire.answer(body, str(number), step.text, calls)
 
     def take_beside(self, path: str) -> tuple[int, Any]:
@@ -132,10 +139,12 @@ class Model:
         return next(((200, answer) for end, answer in BESIDE.items() if path.endswith(end)), (404, {"error": {}}))
 
 
-def _call(request: Request, id: str, command: str) -> Call:
+def _call(request: Request, id: str, wanted: str | Wanted) -> Call:
+    if not isinstance(wanted, str):
+        return Call(id, *wanted)
     tool = next((name for name in SHELLS if name in request.tools), None)
     assert tool, f"no tool runs a command: {sorted(request.tools)}"
-    return Call(id, tool, arguments(request.tools[tool], command))
+    return Call(id, tool, arguments(request.tools[tool], wanted))
 
 
 class _Server(ThreadingHTTPServer):

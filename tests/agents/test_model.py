@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.model import AFTER_THE_SCRIPT, Model, run, say
+from tests.agents.model import AFTER_THE_SCRIPT, Model, call, run, say
 from tests.agents.wires import WIRES, Anthropic, Chat, Gemini, Responses, Wire, arguments
 
 PATHS: dict[Wire, str] = {
@@ -84,6 +84,15 @@ def test_tools_are_called_as_their_schema_wants_it(wire: Wire) -> None:
     # OpenAI Responses says everything three times: when an item begins, when it is done, and at the end.
     assert len(called) == (6 if wire is Responses else 2)
     assert "Bash" in inside(events(text))
+
+
+@every_wire
+def test_any_tool_can_be_called(wire: Wire) -> None:
+    with Model(call("Other", depth=3)) as model:
+        _, text = ask(model, PATHS[wire], BODIES[wire])
+    found = inside(events(text))
+    assert "Other" in found
+    assert {"depth": 3} in found
 
 
 @every_wire

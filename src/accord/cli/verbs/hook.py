@@ -15,10 +15,15 @@ if TYPE_CHECKING:
     from accord.brains.contract import Brain
     from accord.cli.run import Line
 
-BRAINS = ("claude", "codex")
+BRAINS = ("claude", "codex", "gemini", "opencode")
 
 _MOST_BYTES = 64 << 20  # of what a hook gets; the result of a tool can be long
 _MOST_SHOWN = 24_576  # bytes of one hand-over
+
+# How what accord says begins. As a prompt it is no person's, and engages nobody.
+_OWN = ("accord: ", "<accord-mail ")
+
+_SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox")
 
 HALTED = "(HALT active; cross-agent comms paused)"
 
@@ -30,8 +35,6 @@ def hook(line: "Line", words: "dict[str, Any]") -> int:
         raise line.words.wrong(f"--brain is one of {', '.join(BRAINS)}")
     try:
         _run(line, event, name)
-    except errors.Usage:
-        raise
     except errors.AccordError as error:
         if "--verbose" in line.words.globals:
             line.io.err(f"accord: {error} [{error.code}]\n")
@@ -43,8 +46,13 @@ def _run(line: "Line", event: str, name: str) -> None:
     given = line.io.read_object(brain.fields, _MOST_BYTES)
     if not isinstance(given.get("session_id"), str):
         raise errors.InvalidJson(reason="a hook gets an object with a session_id")
+    means = brain.means(event, given)
+    if not means:
+        return
+    if means == "prompt" and given.get("prompt", "").startswith(_OWN):
+        means = "step"  # we are the one who asked the agent to go on
     this = {"brain": name, "session": given["session_id"]}
-    pid = brain.pid(line.io.env)
+    pid = brain.pid(line.io.env) or _program(line.io.pid)
     if pid:
         this["process"] = f"{pid}:{platform.process_started(pid)}"
     if event == "end":
@@ -55,8 +63,8 @@ def _run(line: "Line", event: str, name: str) -> None:
         found = line.call("hook.start", {**this, **more})
         _tell_environment(line.io.env, found["identity"])
     else:
-        found = line.call("hook.step", {**this, "event": event, "proves": brain.proves(event)})
-    text = _text(event, found)
+        found = line.call("hook.step", {**this, "event": means, "proves": brain.proves(event, given)})
+    text = _text(means, found)
     if not text:
         return
     line.io.out(jsontext.dumps(brain.answer(event, given, text)) + "\n")
@@ -71,6 +79,17 @@ def _brain(name: str) -> "Brain":
     __import__(module)
     found: Any = sys.modules[module]
     return found  # type: ignore[no-any-return]
+
+
+def _program(pid: int) -> int:
+    """The process that runs this hook, which is another: the nearest above that is no shell; 0: it is not known."""
+    _, above = platform.command_of(pid) if pid else ("", 0)
+    while above > 1:
+        command, next_above = platform.command_of(above)
+        if command not in _SHELLS:
+            return above
+        above = next_above
+    return 0
 
 
 def _text(event: str, found: "Mapping[str, Any]") -> str:
