@@ -190,8 +190,24 @@ def test_a_hostile_text_stays_in_its_fence(desk: Desk) -> None:
         assert [line.partition(" ")[0] for line in lines if not line.startswith("(cut here,")] == OURS
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u202e]", fence)
     assert [line for line in hostile.split("\n") if line.startswith("| ")] == SHOWN
-    assert len(long) < 32_000
+    assert len(long) < 10_000
     assert "(cut here, of 1048576 characters. Read all of it with: accord thread " in long
+
+
+@pytest.mark.covers("T3.16")
+def test_what_is_called_handed_over_was_shown_whole(desk: Desk) -> None:
+    """Of a long text from a hook, Claude Code shows its model only the beginning, and the rest is in a file."""
+    bodies = [f"{number}: {'é' * 400} end of {number}" for number in range(30)]
+    with Model(run("echo one", held=True), *[run(f"echo {number}") for number in range(10)]) as model:
+        agent = desk.start(model)
+        first = model.request(1)
+        ids = [desk.send(body) for body in bodies]
+        first.let_go()
+        agent.wait()
+        shown = [line for fence in fences(model.requests[-1]) for line in fence.split("\n")]
+    assert [line for line in shown if line.startswith("| ")] == [f"| {body}" for body in bodies]
+    assert {desk.state(id) for id in ids} == {"seen"}
+    assert not [line for line in shown if line.startswith("(cut")]
 
 
 @pytest.mark.parametrize("broken", ["home", "settings", "gone"])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BRAINS = ("claude", "codex", "gemini", "opencode")
 
 _MOST_BYTES = 64 << 20  # of what a hook gets; the result of a tool can be long
-_MOST_SHOWN = 24_576  # bytes of one hand-over
+_MOST_SHOWN = 10_000  # bytes of one hand-over: of what is longer, Claude Code shows its model only the beginning
 
 # How what accord says begins. As a prompt it is no person's, and engages nobody.
 _OWN = ("accord: ", "<accord-mail ")
@@ -100,9 +100,10 @@ def _text(event: str, found: "Mapping[str, Any]") -> str:
     if found["halted"] is not None and event in ("start", "prompt"):
         parts.append(f"accord: {HALTED}")
     if found["messages"]:
-        parts.append(envelope.render(found["messages"], os.urandom(8).hex(), _MOST_SHOWN))
-    if found["messages"] and found["remaining"]:
-        parts.append(f"accord: {found['remaining']} more wait; accord check --identity {found['identity']}")
+        more = [f"accord: {found['remaining']} more wait; accord check --identity {found['identity']}"]
+        more = more if found["remaining"] else []
+        room = _MOST_SHOWN - sum(len(part.encode()) + 1 for part in [*parts, *more])
+        parts += [envelope.render(found["messages"], os.urandom(8).hex(), room), *more]
     return "\n".join(parts)
 
 
