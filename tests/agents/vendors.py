@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from accord import brains
 from tests.agents.model import Model
 
 ACCORD = str(Path(sys.executable).with_name("accord"))
@@ -18,7 +19,7 @@ class Vendor(Protocol):
     name: str
     proves_by_step: bool  # that the model has answered is shown by its next tool already, not only by the turn's end
 
-    def install(self, home: Path) -> None:
+    def install(self, home: Path, accord: str = ACCORD) -> None:
         """What `accord install` is for: have the program run accord as its hooks."""
         ...
 
@@ -47,8 +48,8 @@ class Claude:
         "SessionEnd": "end",
     }
 
-    def install(self, home: Path) -> None:
-        _write(home / ".claude/settings.json", {"hooks": _hooks(self.name, self._EVENTS, TIMEOUT_S)})
+    def install(self, home: Path, accord: str = ACCORD) -> None:
+        _write(home / ".claude/settings.json", {"hooks": _hooks(self.name, self._EVENTS, TIMEOUT_S, accord)})
 
     def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
         env = {
@@ -78,8 +79,8 @@ class Codex:
         "SessionEnd": "end",
     }
 
-    def install(self, home: Path) -> None:
-        _write(home / ".codex/hooks.json", {"hooks": _hooks(self.name, self._EVENTS, 3)})  # it allows an end no more
+    def install(self, home: Path, accord: str = ACCORD) -> None:
+        _write(home / ".codex/hooks.json", {"hooks": _hooks(self.name, self._EVENTS, 3, accord)})  # it allows an end no more
 
     def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
         settings = {"name": "stub", "base_url": f"{model.url}/v1", "env_key": "STUB_KEY", "wire_api": "responses"}
@@ -112,10 +113,10 @@ class Gemini:
         "SessionEnd": "end",
     }
 
-    def install(self, home: Path) -> None:
+    def install(self, home: Path, accord: str = ACCORD) -> None:
         path = home / ".gemini/settings.json"
         settings = json.loads(path.read_text()) if path.exists() else {}
-        _write(path, {**settings, "hooks": _hooks(self.name, self._EVENTS, TIMEOUT_S * 1000)})  # in milliseconds
+        _write(path, {**settings, "hooks": _hooks(self.name, self._EVENTS, TIMEOUT_S * 1000, accord)})  # in milliseconds
 
     def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
         path = home / ".gemini/settings.json"
@@ -140,14 +141,12 @@ class OpenCode:
     name = "opencode"
     proves_by_step = True
 
-    def install(self, home: Path) -> None:
-        import accord.brains
-
-        plugin = (Path(accord.brains.__file__).parent / "opencode.js").read_text()
+    def install(self, home: Path, accord: str = ACCORD) -> None:
+        plugin = (Path(brains.__file__).parent / "opencode.js").read_text()
         assert plugin.count('["accord"]') == 1
         path = home / ".config/opencode/plugin/accord.js"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(plugin.replace('["accord"]', json.dumps([ACCORD])))
+        path.write_text(plugin.replace('["accord"]', json.dumps(accord.split())))
 
     def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
         provider = {
@@ -183,11 +182,11 @@ class OpenCode:
 VENDORS: tuple[Vendor, ...] = (Claude(), Codex(), Gemini(), OpenCode())
 
 
-def _hooks(brain: str, events: Mapping[str, str], timeout: int) -> dict[str, Any]:
+def _hooks(brain: str, events: Mapping[str, str], timeout: int, accord: str) -> dict[str, Any]:
     """The shape that three of four agree on."""
     return {
         name: [
-            {"hooks": [{"type": "command", "command": f"{ACCORD} hook {event} --brain {brain}", "timeout": timeout}]}
+            {"hooks": [{"type": "command", "command": f"{accord} hook {event} --brain {brain}", "timeout": timeout}]}
         ]
         for name, event in events.items()
     }

@@ -26,9 +26,9 @@ function ask(event, given) {
   })
 }
 
-async function text(event, given) {
+function read(answer) {
   try {
-    return JSON.parse(await ask(event, given)).text ?? ""
+    return JSON.parse(answer).text ?? ""
   } catch {
     return ""
   }
@@ -50,12 +50,22 @@ export const Accord = async ({ client, directory }) => {
     } catch {
       return null
     }
-    return { isNew: true, answer: "", shownIn: "" } // which answer of the model is the newest, and was it shown text in
+    // The newest answer of the model, in which one it was shown text, and what was asked of accord last.
+    return { isNew: true, answer: "", shownIn: "", last: Promise.resolve("") }
   }
 
-  function given(id, session, more) {
-    const answered = session.answer !== session.shownIn
-    return { session_id: id, cwd: directory, answered, ...more }
+  // What accord has to say in the course of an answer of the model. One at a time: tools of one answer end together, and
+  // what is shown with one of them proves nothing about the next.
+  function text(event, id, session, more) {
+    const answer = session.answer
+    const next = session.last.then(async () => {
+      const given = { session_id: id, cwd: directory, answered: answer !== session.shownIn, ...more }
+      const said = read(await ask(event, given))
+      if (said) session.shownIn = answer
+      return said
+    })
+    session.last = next
+    return next
   }
 
   return {
@@ -73,24 +83,18 @@ export const Accord = async ({ client, directory }) => {
       if (!session || !first || first.text.startsWith("<accord-mail ")) return
       session.agent = message.agent
       session.model = message.model
-      const said = []
-      if (session.isNew) said.push(await text("start", given(sessionID, session, {})))
+      const said = session.isNew ? [await text("start", sessionID, session)] : []
       session.isNew = false
-      said.push(await text("prompt", given(sessionID, session, { prompt: first.text })))
+      said.push(await text("prompt", sessionID, session, { prompt: first.text }))
       const shown = said.filter(Boolean).join("\n")
-      if (!shown) return
-      session.shownIn = session.answer
-      parts.push({ ...first, id: first.id + "accord", text: shown, synthetic: true })
+      if (shown) parts.push({ ...first, id: first.id + "accord", text: shown, synthetic: true })
     },
 
     "tool.execute.after": async ({ sessionID }, result) => {
       const session = await sessions.get(sessionID)
       if (!session || typeof result?.output !== "string") return
-      const answer = session.answer
-      const shown = await text("step", given(sessionID, session, {}))
-      if (!shown) return
-      session.shownIn = answer
-      result.output += "\n\n" + shown
+      const shown = await text("step", sessionID, session)
+      if (shown) result.output += "\n\n" + shown
     },
 
     // The model has said something, and may be at its end: a prompt that is there by then makes it go on.
@@ -98,9 +102,8 @@ export const Accord = async ({ client, directory }) => {
       const session = await sessions.get(sessionID)
       if (!session) return
       session.answer = messageID
-      const shown = await text("stop", given(sessionID, session, {}))
+      const shown = await text("stop", sessionID, session)
       if (!shown) return
-      session.shownIn = messageID
       const { agent, model } = session // without these, it would go on as the one that is set by default
       const parts = [{ type: "text", text: shown, synthetic: true }]
       await client.session.promptAsync({ path: { id: sessionID }, body: { noReply: true, agent, model, parts } }).catch(() => {})
