@@ -1,4 +1,4 @@
-"""Writes recordings/: what the hooks of each real program were given, turn after turn, for tests without these programs.
+"""Writes recordings/: what the hooks of each real program were given, for tests that do without the programs.
 
     python -m tests.agents.record
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.agents.desk import PROJECT, Desk
+from tests.agents.desk import Desk
 from tests.agents.model import Model, call, run, say
 from tests.agents.programs import PROGRAMS
 from tests.agents.vendors import ACCORD, VENDORS, Vendor

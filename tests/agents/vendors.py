@@ -80,7 +80,9 @@ class Codex:
     }
 
     def install(self, home: Path, accord: str = ACCORD) -> None:
-        _write(home / ".codex/hooks.json", {"hooks": _hooks(self.name, self._EVENTS, 3, accord)})  # it allows an end no more
+        _write(
+            home / ".codex/hooks.json", {"hooks": _hooks(self.name, self._EVENTS, 3, accord)}
+        )  # it allows an end no more
 
     def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
         settings = {"name": "stub", "base_url": f"{model.url}/v1", "env_key": "STUB_KEY", "wire_api": "responses"}
@@ -116,7 +118,9 @@ class Gemini:
     def install(self, home: Path, accord: str = ACCORD) -> None:
         path = home / ".gemini/settings.json"
         settings = json.loads(path.read_text()) if path.exists() else {}
-        _write(path, {**settings, "hooks": _hooks(self.name, self._EVENTS, TIMEOUT_S * 1000, accord)})  # in milliseconds
+        _write(
+            path, {**settings, "hooks": _hooks(self.name, self._EVENTS, TIMEOUT_S * 1000, accord)}
+        )  # in milliseconds
 
     def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
         path = home / ".gemini/settings.json"

@@ -35,6 +35,8 @@ def hook(line: "Line", words: "dict[str, Any]") -> int:
         raise line.words.wrong(f"--brain is one of {', '.join(BRAINS)}")
     try:
         _run(line, event, name)
+    except errors.Usage:
+        raise  # a mistake in the settings, which somebody should learn; it harms nobody either
     except errors.AccordError as error:
         if "--verbose" in line.words.globals:
             line.io.err(f"accord: {error} [{error.code}]\n")
