@@ -57,7 +57,7 @@ class Desk:
         self.vendor = vendor
         self.project = folder / PROJECT
         self.project.mkdir()
-        self._program = need_program(vendor.name)
+        self.program = need_program(vendor.name)
         self._agents: list[Agent] = []
         vendor.install(folder)
         self.user.json("register", "ann")
@@ -69,7 +69,7 @@ class Desk:
         says = self.user.folder / f"agent-{len(self._agents)}.out"
         # TMPDIR: some make sockets there that all sessions of a machine would share.
         environment = {**self.user.env, "TMPDIR": str(self.user.folder), **variables, **env}
-        agent = Agent(self.vendor, [self._program, *command, prompt], environment, self.project, says)
+        agent = Agent(self.vendor, [self.program, *command, prompt], environment, self.project, says)
         self._agents.append(agent)
         return agent
 

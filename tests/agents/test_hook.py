@@ -221,11 +221,23 @@ def test_no_word_makes_a_hook_stop_an_agent(tmp_path: Path, words: tuple[str, ..
     assert done.err
 
 
-@pytest.mark.parametrize(
-    "stdin",
-    [b"", b"{", b"[]", b"null", b"{}", b'{"session_id": 1}', b'{"session_id": ""}',
-     b'{"session_id": "1", "prompt": []}', b'{"session_id": "1", "cwd": 1}', b'{"session_id": "' + b"x" * 100_000 + b'"}', b"\xff", b"[" * 100_000],
-)  # fmt: skip
+NO_INPUTS = [
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b"{}",
+    b'{"session_id": 1}',
+    b'{"session_id": ""}',
+    b'{"session_id": "1", "prompt": []}',
+    b'{"session_id": "1", "cwd": 1}',
+    b'{"session_id": "' + b"x" * 100_000 + b'"}',
+    b"\xff",
+    b"[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("stdin", NO_INPUTS, ids=range(len(NO_INPUTS)))
 @pytest.mark.parametrize("event", ["start", "prompt"])
 def test_no_input_makes_a_hook_stop_an_agent(tmp_path: Path, event: str, stdin: bytes) -> None:
     done = User(tmp_path).run("hook", event, "--brain", "claude", stdin=stdin)
