@@ -217,7 +217,7 @@ def test_the_process_is_the_nearest_that_is_no_shell(tmp_path: Path, shell: list
 def test_no_word_makes_a_hook_stop_an_agent(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Exit code 2 of a hook, else that of a word that accord does not know, forbids the agent what it wants to do."""
     done = User(tmp_path).run(*words, stdin=b'{"session_id": "1"}')
-    assert (done.code, done.out) == (0, "")
+    assert (done.code, done.out) == (1, "")
     assert done.err
 
 

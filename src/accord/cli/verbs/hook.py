@@ -31,12 +31,12 @@ HALTED = "(HALT active; cross-agent comms paused)"
 def hook(line: "Line", words: "dict[str, Any]") -> int:
     """An agent goes on as if accord were not there, whatever is wrong with it."""
     event, name = words["event"], words["brain"]
+    if event not in HOOK_EVENTS:
+        raise line.words.wrong(f"EVENT is one of {', '.join(HOOK_EVENTS)}")
     if name not in BRAINS:
         raise line.words.wrong(f"--brain is one of {', '.join(BRAINS)}")
     try:
         _run(line, event, name)
-    except errors.Usage:
-        raise  # a mistake in the settings, which somebody should learn; it harms nobody either
     except errors.AccordError as error:
         if "--verbose" in line.words.globals:
             line.io.err(f"accord: {error} [{error.code}]\n")
@@ -46,12 +46,13 @@ def hook(line: "Line", words: "dict[str, Any]") -> int:
 def _run(line: "Line", event: str, name: str) -> None:
     brain = _brain(name)
     given = line.io.read_object(brain.fields, _MOST_BYTES)
-    if not isinstance(given.get("session_id"), str):
-        raise errors.InvalidJson(reason="a hook gets an object with a session_id")
+    wrong = [name for name in ("session_id", "cwd", "prompt") if not isinstance(given.get(name, ""), str)]
+    if wrong or not given.get("session_id"):
+        raise errors.InvalidJson(reason="a hook gets an object with a session_id, and texts")
     means = brain.means(event, given)
     if not means:
         return
-    if means == "prompt" and given.get("prompt", "").startswith(_OWN):
+    if means == "prompt" and str(given.get("prompt", "")).startswith(_OWN):
         means = "step"  # we are the one who asked the agent to go on
     this = {"brain": name, "session": given["session_id"]}
     pid = brain.pid(line.io.env) or _program(line.io.pid)
