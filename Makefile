@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 JOBS ?= 3
+AGENT_JOBS ?= 2
 
 PY := .venv/bin/python
 READY := .venv/.ready
@@ -19,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test test-more test-long check format bench requirements reference demo clean
+.PHONY: help test test-more test-long test-agents check format bench requirements reference demo clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -28,10 +29,15 @@ test: $(READY) ## the tests, in under five minutes
 	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS)
 
 test-more: $(READY) ## the same through more ways in and on more engines, as CI does
-	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m 'not long'
+	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m 'not long and not agents'
 
 test-long: $(READY) ## all tests, the long ones too
-	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m ''
+	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m 'not agents'
+
+# What these tests cover is not covered by `make test`, whose answer stays.
+test-agents: $(READY) ## with the real programs of agents, which it installs outside the checkout first
+	@$(PY) -m tools.agents
+	@ACCORD_REQUIRE_ALL=1 $(PY) -m pytest -q -n $(AGENT_JOBS) -m agents $(wildcard tests/agents tests/install tests/doors)
 
 check: $(READY) ## formatting, lint, types, direction of imports
 	@$(PY) -m ruff format --check --quiet $(CODE) || { echo 'run: make format'; exit 1; }

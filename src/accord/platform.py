@@ -141,6 +141,15 @@ if sys.platform == "darwin":
         answer = subprocess.run(words, capture_output=True, check=False, env={"TZ": "UTC", "LC_ALL": "C"})
         return "-".join(answer.stdout.decode().split())
 
+    def command_of(pid: int) -> tuple[str, int]:
+        """What a process runs, by the name of its file, and the process above; 0 where that is not known."""
+        import subprocess
+
+        words = ["/bin/ps", "-o", "ppid=,comm=", "-p", str(pid)]
+        answer = subprocess.run(words, capture_output=True, check=False, env={"LC_ALL": "C"})
+        above, _, path = answer.stdout.decode(errors="replace").strip().partition(" ")
+        return os.path.basename(path.strip()).lstrip("-"), int(above or "0")
+
     def pid_space() -> str:
         """A name of all processes that are told apart by their pids, until the machine restarts."""
         return boot_id()
@@ -280,6 +289,15 @@ else:
         except OSError:
             return HIDDEN if _is_anothers(pid) else ""
         return "" if fields[0] == b"Z" else fields[19].decode()  # a zombie holds nothing any more
+
+    def command_of(pid: int) -> tuple[str, int]:
+        """What a process runs, by the name of its file, and the process above; 0 where that is not known."""
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as stat:
+                before, _, after = stat.read().rpartition(b")")
+        except OSError:
+            return "", 0
+        return before.partition(b"(")[2].decode(errors="replace"), int(after.split()[1])
 
     def pid_space() -> str:
         """A name of all processes that are told apart by their pids, until the machine restarts."""

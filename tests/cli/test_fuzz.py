@@ -78,6 +78,7 @@ class Io:
     def __init__(self, folder: Path, stdin: bytes = b"", env: dict[str, str] | None = None) -> None:
         self.env: Mapping[str, str] = {"HOME": str(folder), "ACCORD_HOME": str(folder / "home"), **(env or {})}
         self.cwd = str(folder / "work")
+        self.pid = 0
         self.request = ""
         self.printed = ""
         self.complaints = ""

@@ -6,11 +6,19 @@ if TYPE_CHECKING:
 
     from accord.brains.contract import Given
 
-fields = ("session_id", "cwd", "hook_event_name", "prompt")
+fields = ("session_id", "cwd", "hook_event_name", "prompt", "agent_id")
 variables = ("CLAUDE_PID", "CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN")
 
 
-def proves(event: str) -> bool:
+def means(event: str, given: "Given") -> str:
+    if given.get("agent_id"):
+        return ""  # its session is that of who started it, but what it is told the other does not learn
+    if event == "prompt" and given.get("prompt", "").startswith("<task-notification>"):
+        return "step"  # something that ran in the background has ended
+    return event
+
+
+def proves(event: str, given: "Given") -> bool:
     return event in ("step", "stop")  # a step comes after all tools of one answer, not after each
 
 

@@ -6,11 +6,15 @@ if TYPE_CHECKING:
 
     from accord.brains.contract import Given
 
-fields = ("session_id", "cwd", "hook_event_name", "prompt")
+fields = ("session_id", "cwd", "hook_event_name", "prompt", "agent_id")
 variables = ()
 
 
-def proves(event: str) -> bool:
+def means(event: str, given: "Given") -> str:
+    return "" if given.get("agent_id") else event
+
+
+def proves(event: str, given: "Given") -> bool:
     return event == "stop"  # tools of one answer end one after another, before the model is asked again
 
 

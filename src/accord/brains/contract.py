@@ -15,12 +15,17 @@ if TYPE_CHECKING:
         fields: tuple[str, ...]  # of what a hook gets on standard input, those that are looked at
         variables: tuple[str, ...]  # of its environment
 
-        def proves(self, event: str) -> bool:
+        def means(self, event: str, given: Given) -> str:
+            """What the event is to the session: itself; "step", for a prompt that is no person's; "", for one that is
+            not its own, as of an agent that it has started."""
+            ...
+
+        def proves(self, event: str, given: Given) -> bool:
             """Whether the event shows that the model has answered since the last hand-over."""
             ...
 
         def pid(self, env: Mapping[str, str]) -> int:
-            """The process of the session; 0: it does not say."""
+            """The process of the session; 0: it does not say, and is the one that runs the hook."""
             ...
 
         def reach(self, env: Mapping[str, str]) -> str:

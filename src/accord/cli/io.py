@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     class Io(Protocol):
         env: Mapping[str, str]
         cwd: str
+        pid: int  # of the command, whoever runs it; 0: not known
         request: str
 
         def context(self, given: Mapping[str, str]) -> Context: ...
@@ -42,6 +43,7 @@ class LocalIo:
 
     def __init__(self) -> None:
         self.env: Mapping[str, str] = os.environ
+        self.pid = os.getpid()
         self.request = ""  # under which a hub was asked for this before
         self.can_print = _fill_gaps()
         self._input: list[bytes] = []  # what was read of it

@@ -96,6 +96,7 @@ class CommandIo:
         self.agent = agent_of(self.env)
         self.request: str = params["request"]
         self.uid = connection.session.uid
+        self.pid = connection.session.pid
         self._terminal: list[bool] = params["terminal"]
         self._width: int = params["width"]
         self._key: str = params["key"]

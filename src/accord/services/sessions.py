@@ -25,7 +25,8 @@ SESSIONS = "sessions"
 NAMES = "session-of"
 
 MOST_AT_ONCE = 20  # messages of one hand-over
-MOST_BYTES = 16_384  # of their texts
+MOST_BYTES = 8_192  # of their texts, with a header each
+_HEADER = 320
 
 HAND_OVER_S = 10.0  # from taking messages to having handed them over
 
@@ -186,7 +187,7 @@ def _next(tx: "Transaction", name: str, away: "set[str]") -> "tuple[list[str], i
             if id in away:
                 passed += 1
                 continue
-            room -= len(mail.shown(tx, id)["message"].encode())
+            room -= _HEADER + len(mail.shown(tx, id)["message"].encode())
             if found and (room < 0 or len(found) == MOST_AT_ONCE):
                 return found, passed
             found.append(id)

@@ -15,10 +15,15 @@ if TYPE_CHECKING:
     from accord.brains.contract import Brain
     from accord.cli.run import Line
 
-BRAINS = ("claude", "codex")
+BRAINS = ("claude", "codex", "gemini", "opencode")
 
 _MOST_BYTES = 64 << 20  # of what a hook gets; the result of a tool can be long
-_MOST_SHOWN = 24_576  # bytes of one hand-over
+_MOST_SHOWN = 10_000  # bytes of one hand-over: of what is longer, Claude Code shows its model only the beginning
+
+# How what accord says begins. As a prompt it is no person's, and engages nobody.
+_OWN = ("accord: ", "<accord-mail ")
+
+_SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox")
 
 HALTED = "(HALT active; cross-agent comms paused)"
 
@@ -26,12 +31,12 @@ HALTED = "(HALT active; cross-agent comms paused)"
 def hook(line: "Line", words: "dict[str, Any]") -> int:
     """An agent goes on as if accord were not there, whatever is wrong with it."""
     event, name = words["event"], words["brain"]
+    if event not in HOOK_EVENTS:
+        raise line.words.wrong(f"EVENT is one of {', '.join(HOOK_EVENTS)}")
     if name not in BRAINS:
         raise line.words.wrong(f"--brain is one of {', '.join(BRAINS)}")
     try:
         _run(line, event, name)
-    except errors.Usage:
-        raise
     except errors.AccordError as error:
         if "--verbose" in line.words.globals:
             line.io.err(f"accord: {error} [{error.code}]\n")
@@ -41,10 +46,16 @@ def hook(line: "Line", words: "dict[str, Any]") -> int:
 def _run(line: "Line", event: str, name: str) -> None:
     brain = _brain(name)
     given = line.io.read_object(brain.fields, _MOST_BYTES)
-    if not isinstance(given.get("session_id"), str):
-        raise errors.InvalidJson(reason="a hook gets an object with a session_id")
+    wrong = [name for name in ("session_id", "cwd", "prompt") if not isinstance(given.get(name, ""), str)]
+    if wrong or not given.get("session_id"):
+        raise errors.InvalidJson(reason="a hook gets an object with a session_id, and texts")
+    means = brain.means(event, given)
+    if not means:
+        return
+    if means == "prompt" and str(given.get("prompt", "")).startswith(_OWN):
+        means = "step"  # we are the one who asked the agent to go on
     this = {"brain": name, "session": given["session_id"]}
-    pid = brain.pid(line.io.env)
+    pid = brain.pid(line.io.env) or _program(line.io.pid)
     if pid:
         this["process"] = f"{pid}:{platform.process_started(pid)}"
     if event == "end":
@@ -55,8 +66,8 @@ def _run(line: "Line", event: str, name: str) -> None:
         found = line.call("hook.start", {**this, **more})
         _tell_environment(line.io.env, found["identity"])
     else:
-        found = line.call("hook.step", {**this, "event": event, "proves": brain.proves(event)})
-    text = _text(event, found)
+        found = line.call("hook.step", {**this, "event": means, "proves": brain.proves(event, given)})
+    text = _text(means, found)
     if not text:
         return
     line.io.out(jsontext.dumps(brain.answer(event, given, text)) + "\n")
@@ -73,6 +84,17 @@ def _brain(name: str) -> "Brain":
     return found  # type: ignore[no-any-return]
 
 
+def _program(pid: int) -> int:
+    """The process that runs this hook, which is another: the nearest above that is no shell; 0: it is not known."""
+    _, above = platform.command_of(pid) if pid else ("", 0)
+    while above > 1:
+        command, next_above = platform.command_of(above)
+        if command not in _SHELLS:
+            return above
+        above = next_above
+    return 0
+
+
 def _text(event: str, found: "Mapping[str, Any]") -> str:
     """What the model is told: who it is, that everything is halted, its mail."""
     parts = []
@@ -81,9 +103,10 @@ def _text(event: str, found: "Mapping[str, Any]") -> str:
     if found["halted"] is not None and event in ("start", "prompt"):
         parts.append(f"accord: {HALTED}")
     if found["messages"]:
-        parts.append(envelope.render(found["messages"], os.urandom(8).hex(), _MOST_SHOWN))
-    if found["messages"] and found["remaining"]:
-        parts.append(f"accord: {found['remaining']} more wait; accord check --identity {found['identity']}")
+        more = [f"accord: {found['remaining']} more wait; accord check --identity {found['identity']}"]
+        more = more if found["remaining"] else []
+        room = _MOST_SHOWN - sum(len(part.encode()) + 1 for part in [*parts, *more])
+        parts += [envelope.render(found["messages"], os.urandom(8).hex(), room), *more]
     return "\n".join(parts)
 
 

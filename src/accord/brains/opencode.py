@@ -1,0 +1,30 @@
+"""OpenCode. Its hooks are functions of a plugin, `opencode.js`, which puts the answers of `accord hook` in place."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from accord.brains.contract import Given
+
+fields = ("session_id", "cwd", "prompt", "answered")
+variables = ()
+
+
+def means(event: str, given: "Given") -> str:
+    return event
+
+
+def proves(event: str, given: "Given") -> bool:
+    return given.get("answered") is True  # the plugin sees each answer of the model begin
+
+
+def pid(env: "Mapping[str, str]") -> int:
+    return 0
+
+
+def reach(env: "Mapping[str, str]") -> str:
+    return ""
+
+
+def answer(event: str, given: "Given", text: str) -> "dict[str, object]":
+    return {"text": text}

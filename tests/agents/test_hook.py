@@ -1,0 +1,278 @@
+"""`accord hook` as real programs run it, by recordings of what they gave it; `record.py` makes them."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.agents.record import FIRST, HOME, RECORDINGS, SECOND
+from tests.cli.users import Done, User
+
+pytestmark = pytest.mark.covers("I3")
+
+NAME = "web-app"
+
+
+class Event(NamedTuple):
+    """What a hook is given, what it then hands over, and how far the two messages have got by then."""
+
+    name: str
+    hands_over: str
+    first: str
+    second: str
+
+
+# ann sends FIRST before the first step, and SECOND before the first stop.
+TURN = {
+    "claude": [
+        Event("start", "", "", ""),
+        Event("prompt", "", "", ""),
+        Event("step", FIRST, "handed_over", ""),  # of two tools
+        Event("step", "", "seen", ""),
+        Event("stop", SECOND, "seen", "handed_over"),
+        Event("stop", "", "seen", "seen"),
+        Event("end", "", "seen", "seen"),
+    ],
+    "codex": [
+        Event("start", "", "", ""),
+        Event("prompt", "", "", ""),
+        Event("step", FIRST, "handed_over", ""),
+        Event("step", "", "handed_over", ""),
+        Event("step", "", "handed_over", ""),
+        Event("stop", SECOND, "seen", "handed_over"),
+        Event("stop", "", "seen", "seen"),
+        Event("end", "", "seen", "seen"),
+    ],
+    "gemini": [
+        Event("start", "", "", ""),
+        Event("prompt", "", "", ""),
+        Event("step", FIRST, "handed_over", ""),
+        Event("step", "", "handed_over", ""),
+        Event("step", "", "handed_over", ""),
+        Event("stop", SECOND, "seen", "handed_over"),
+        Event("prompt", "", "seen", "handed_over"),  # what was handed over, come back as a prompt
+        Event("stop", "", "seen", "seen"),
+        Event("end", "", "seen", "seen"),
+    ],
+    "opencode": [
+        Event("start", "", "", ""),
+        Event("prompt", "", "", ""),
+        Event("step", FIRST, "handed_over", ""),
+        Event("step", "", "handed_over", ""),
+        Event("step", "", "seen", ""),
+        Event("stop", SECOND, "seen", "handed_over"),
+        Event("stop", "", "seen", "seen"),
+        Event("end", "", "seen", "seen"),
+    ],
+}
+
+
+class Session:
+    """A recording, played to accord."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.user = User(folder)
+        self.brain = name.partition("-")[0]
+        self.recorded: list[dict[str, Any]] = json.loads((RECORDINGS / f"{name}.json").read_text())["events"]
+        self.user.json("register", "ann")
+
+    def play(self, event: dict[str, Any], **env: str) -> str:
+        """What accord says to the model."""
+        done = self.hook(event["event"], event["given"], **env)
+        assert (done.code, done.err) == (0, "")
+        return self.shown(event, json.loads(done.out)) if done.out else ""
+
+    def hook(self, event: str, given: Any, *words: str, **env: str) -> Done:
+        stdin = json.dumps(given).replace(HOME, str(self.user.folder)).encode()
+        return self.user.run("hook", event, "--brain", self.brain, *words, stdin=stdin, env=env)
+
+    def shown(self, event: dict[str, Any], answer: dict[str, Any]) -> str:
+        """The text, from where this program looks for it."""
+        if self.brain == "opencode":
+            assert answer.keys() == {"text"}
+            return str(answer["text"])
+        if event["event"] == "stop":
+            assert answer == {"decision": "block", "reason": answer["reason"]}
+            return str(answer["reason"])
+        output = answer["hookSpecificOutput"]
+        assert answer.keys() == {"hookSpecificOutput"}
+        assert output.keys() == {"hookEventName", "additionalContext"}
+        assert output["hookEventName"] == event["given"]["hook_event_name"]
+        return str(output["additionalContext"])
+
+    def send(self, text: str) -> str:
+        return str(self.user.json("send", "--from", "ann", "--to", NAME, "--message", text)["message_id"])
+
+    def state(self, id: str) -> str:
+        if not id:
+            return ""
+        (receipt,) = self.user.json("receipt", id)["to"]
+        return str(receipt["state"])
+
+    def sessions(self) -> dict[str, str]:
+        found = self.user.json("discover")["identities"]
+        return {agent["identity"]: agent["session"]["state"] for agent in found if agent["session"]}
+
+
+@pytest.fixture
+def claude(tmp_path: Path) -> Session:
+    return Session(tmp_path, "claude")
+
+
+@pytest.mark.covers("T3.16")
+@pytest.mark.parametrize("name", TURN)
+def test_a_turn_as_it_was(tmp_path: Path, name: str) -> None:
+    session = Session(tmp_path, name)
+    assert [event["event"] for event in session.recorded] == [event.name for event in TURN[name]]
+    first = second = ""
+    for number, (event, expected) in enumerate(zip(session.recorded, TURN[name], strict=True)):
+        if event["event"] == "step":
+            first = first or session.send(FIRST)
+        if event["event"] == "stop":
+            second = second or session.send(SECOND)
+        shown = session.play(event)
+        assert (f"accord: you are {NAME}," in shown) == (number == 0)
+        assert re.findall(r"^\| (.*)", shown, re.MULTILINE) == [text for text in [expected.hands_over] if text], number
+        assert (session.state(first), session.state(second)) == (expected.first, expected.second), number
+    assert session.sessions() == {NAME: "ended"}
+
+
+def test_what_an_agent_starts_for_a_part_gets_nothing_and_proves_nothing(tmp_path: Path) -> None:
+    session = Session(tmp_path, "claude-within")
+    start, prompt, *others = session.recorded
+    [within] = [event for event in others if event["event"] == "step" and "agent_id" in event["given"]]
+    [step] = [event for event in others if event["event"] == "step" and "agent_id" not in event["given"]]
+    [notice] = [event for event in others if event["event"] == "prompt"]
+    session.play(start)
+    session.play(prompt)
+    id = session.send(FIRST)
+    assert session.play(within) == ""
+    assert session.state(id) == "queued"
+    assert f"| {FIRST}" in session.play(step)
+    assert session.play(within) == ""
+    assert session.state(id) == "handed_over"
+    assert session.play(notice) == ""
+    assert session.state(id) == "handed_over"
+
+
+@pytest.mark.covers("X8")
+@pytest.mark.parametrize(
+    "said", ["accord: you have mail", '<accord-mail n="1" messages="1">\n', "<task-notification>\n"]
+)
+def test_a_prompt_that_no_person_wrote_engages_nobody(claude: Session, said: str) -> None:
+    start, prompt, *_ = claude.recorded
+    claude.play(start)
+    id = claude.send(FIRST)
+    claude.user.run("halt", "a test")
+    claude.user.run("unhalt")
+    ours = {"event": "prompt", "given": {**prompt["given"], "prompt": f"{said} and more"}}
+    assert claude.play(ours) == ""
+    assert claude.state(id) == "queued"
+    assert f"| {FIRST}" in claude.play(prompt)
+
+
+def test_two_programs_are_told_apart_by_their_processes(claude: Session) -> None:
+    start, _, step, *_ = claude.recorded
+    program = subprocess.Popen(["sleep", "60"])
+    try:
+        claude.play(start, CLAUDE_PID=str(program.pid))
+        id = claude.send(FIRST)
+        assert f"| {FIRST}" in claude.play(step, CLAUDE_PID=str(program.pid))
+        assert claude.play(step) == ""  # of another process, and no sign that this one lives
+        assert claude.state(id) == "handed_over"
+        assert claude.sessions() == {NAME: "busy"}
+    finally:
+        program.kill()
+        program.wait()
+    assert claude.sessions() == {NAME: "ended"}
+    assert f"| {FIRST}" in claude.play(start)  # resumed: what was not seen is handed over again
+
+
+@pytest.mark.parametrize("shell", [["sh", "-c"], ["bash", "-c"]])
+def test_the_process_is_the_nearest_that_is_no_shell(tmp_path: Path, shell: list[str]) -> None:
+    """Shells end with the hook, and an agent whose process is gone is over."""
+    session = Session(tmp_path, "codex")
+    start = session.recorded[0]
+    stdin = json.dumps(start["given"]).replace(HOME, str(tmp_path)).encode()
+    done = session.user.run("accord hook start --brain codex; exit $?", stdin=stdin, command=shell)
+    assert done.code == 0
+    assert session.sessions() == {NAME: "idle"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("hook", "start"),
+        ("hook", "nonsense", "--brain", "claude"),
+        ("hook", "step", "--brain", "nobody"),
+        ("hook", "step", "--brain", "claude", "--no-such-option"),
+        ("hook", "step", "--brain", "claude", "too", "many"),
+        ("hook",),
+    ],
+)
+def test_no_word_makes_a_hook_stop_an_agent(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Exit code 2 of a hook, else that of a word that accord does not know, forbids the agent what it wants to do."""
+    done = User(tmp_path).run(*words, stdin=b'{"session_id": "1"}')
+    assert (done.code, done.out) == (1, "")
+    assert done.err
+
+
+NO_INPUTS = [
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b"{}",
+    b'{"session_id": 1}',
+    b'{"session_id": ""}',
+    b'{"session_id": "1", "prompt": []}',
+    b'{"session_id": "1", "cwd": 1}',
+    b'{"session_id": "' + b"x" * 100_000 + b'"}',
+    b"\xff",
+    b"[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("stdin", NO_INPUTS, ids=range(len(NO_INPUTS)))
+@pytest.mark.parametrize("event", ["start", "prompt"])
+def test_no_input_makes_a_hook_stop_an_agent(tmp_path: Path, event: str, stdin: bytes) -> None:
+    done = User(tmp_path).run("hook", event, "--brain", "claude", stdin=stdin)
+    assert (done.code, done.out) == (0, "")
+
+
+def test_what_is_broken_is_told_to_who_asks_and_in_the_way_of_nobody(claude: Session) -> None:
+    start = claude.recorded[0]["given"]
+    for env in ({"ACCORD_HOME": "/proc/nowhere"}, {"ACCORD_ENGINE": "nonsense:"}, {"ACCORD_AGENT": "No name"}):
+        assert claude.hook("start", start, **env) == Done(0, "", "")
+        told = claude.hook("start", start, "--verbose", **env)
+        assert (told.code, told.out) == (0, "")
+        assert told.err.startswith("accord: ")
+
+
+def test_a_closed_output_hands_over_nothing(claude: Session) -> None:
+    start, _, step, *_ = claude.recorded
+    claude.play(start)
+    id = claude.send(FIRST)
+    stdin = json.dumps(step["given"]).encode()
+    read, write = os.pipe()
+    os.close(read)
+    command = ["accord", "hook", "step", "--brain", "claude"]
+    with os.fdopen(write, "wb") as closed:
+        subprocess.run(command, input=stdin, stdout=closed, env=claude.user.env, timeout=20, check=False)
+    assert claude.state(id) == "queued"
+
+
+@pytest.mark.parametrize("brain", ["claude", "codex", "gemini", "opencode"])
+def test_one_hand_over_fits_into_what_is_shown_whole(tmp_path: Path, brain: str) -> None:
+    session = Session(tmp_path, brain)
+    start = session.recorded[0]
+    session.play(start)
+    for number in range(20):
+        session.send(f"{number} " + "😀\n" * 100)
+    shown = session.play(start)
+    assert shown.count("\nFrom: ann") > 3
+    assert len(shown.encode()) <= 10_000

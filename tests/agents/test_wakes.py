@@ -1,0 +1,165 @@
+"""What real programs that wait for their user offer to be woken by: each begins a turn, whose hooks bring the mail."""
+
+import json
+import shlex
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agents.desk import PROJECT, Desk
+from tests.agents.model import Model, say
+from tests.agents.test_programs import fences
+from tests.agents.vendors import Claude, Codex, OpenCode, Vendor
+from tests.need import need
+
+pytestmark = [pytest.mark.agents, pytest.mark.covers("I3")]
+
+TIMEOUT_S = 60.0
+WAKE = "accord: you have mail"
+
+
+@pytest.fixture
+def desk_of(tmp_path: Path) -> Iterator[Callable[[Vendor], Desk]]:
+    desks: list[Desk] = []
+
+    def make(vendor: Vendor) -> Desk:
+        desks.append(Desk(tmp_path, vendor))
+        return desks[0]
+
+    yield make
+    for desk in desks:
+        desk.close()
+
+
+def until(done: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not done():
+        assert time.monotonic() < deadline, f"not in {TIMEOUT_S} s: {what}"
+        time.sleep(0.05)
+
+
+def wait_for(desk: Desk, state: str) -> None:
+    until(lambda: desk.names().get(PROJECT, {}).get("state") == state, f"{PROJECT} is {state}")
+
+
+def check_wake(desk: Desk, model: Model, wake: Callable[[], object]) -> None:
+    """A message that waits is before the model in the turn that the wake begins, and seen after that."""
+    wait_for(desk, "idle")
+    asked = len(model.requests)
+    id = desk.send("Wake up.")
+    wake()
+    request = model.request(asked + 1)
+    assert "| Wake up." in fences(request)[-1]
+    assert desk.state(id) == "handed_over"
+    request.let_go()
+    until(lambda: desk.state(id) == "seen", "it is seen")
+
+
+def test_claude_by_its_socket(desk_of: Callable[[Vendor], Desk]) -> None:
+    desk = desk_of(Claude())
+    command, env = words_of(desk, model := Model(say("Done."), say("Read.", held=True)))
+    settings = desk.user.folder / ".claude/settings.json"
+    told = desk.user.folder / "env"
+    hooks = json.loads(settings.read_text())
+    note = {"type": "command", "command": f"env > {shlex.quote(str(told))}"}
+    hooks["hooks"]["SessionStart"].append({"hooks": [note]})
+    settings.write_text(json.dumps(hooks))
+    flags = ["-p", "--input-format", "stream-json", *command[:-1]]
+    with (
+        model,
+        subprocess.Popen(
+            [desk.program, *flags],
+            env=env,
+            cwd=desk.project,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as program,
+    ):
+        assert program.stdin
+        program.stdin.write(
+            json.dumps({"type": "user", "message": {"role": "user", "content": "Do it."}}).encode() + b"\n"
+        )
+        program.stdin.flush()
+        try:
+            model.request(1)
+            check_wake(desk, model, lambda: write_to_socket(told.read_text()))
+        finally:
+            program.stdin.close()
+            assert program.wait(TIMEOUT_S) == 0
+
+
+def write_to_socket(env: str) -> None:
+    variables = dict(line.split("=", 1) for line in env.splitlines() if line.startswith("CLAUDE_"))
+    lines: list[dict[str, Any]] = [
+        {"type": "auth", "token": variables["CLAUDE_CODE_MESSAGING_TOKEN"]},
+        {"type": "user", "message": {"role": "user", "content": WAKE}},
+    ]
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(variables["CLAUDE_CODE_MESSAGING_SOCKET"])
+        for line in lines:
+            connection.sendall(json.dumps(line).encode() + b"\n")
+
+
+def test_codex_by_its_queue(desk_of: Callable[[Vendor], Desk]) -> None:
+    desk = desk_of(Codex())
+    with Model(say("Done."), say("Read.", held=True)) as model:
+        command, env = words_of(desk, model)
+        settings = [word for word in command if word.startswith(("model", "model_providers"))]
+        flags = ["--no-daemon", "--dangerously-bypass-hook-trust", "--sandbox", "danger-full-access"]
+        flags += [word for setting in settings for word in ("-c", setting)]
+        trust = f'[projects."{desk.project}"]\ntrust_level = "trusted"\n'
+        (desk.user.folder / ".codex/config.toml").write_text(trust)
+        with terminal(desk, [desk.program, *flags, "Do it."], env):
+            model.request(1)
+            session = next((desk.user.folder / ".codex/sessions").rglob("*.jsonl")).stem[-36:]
+            queue = [desk.program, "queue", "--thread", session, "--message", WAKE]
+            check_wake(desk, model, lambda: subprocess.run(queue, env=env, check=True, capture_output=True))
+
+
+def test_opencode_by_its_server(desk_of: Callable[[Vendor], Desk]) -> None:
+    desk = desk_of(OpenCode())
+    with Model(say("Done."), say("Read.", held=True)) as model:
+        _, env = words_of(desk, model)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        with terminal(desk, [desk.program, "--port", str(port), "--prompt", "Do it."], env):
+            model.request(1)
+            url = f"http://127.0.0.1:{port}/session"
+            with urllib.request.urlopen(url) as answer:
+                (session,) = json.load(answer)
+            parts = json.dumps({"parts": [{"type": "text", "text": WAKE}]}).encode()
+            headers = {"Content-Type": "application/json"}
+            prompt = urllib.request.Request(f"{url}/{session['id']}/prompt_async", parts, headers)
+            check_wake(desk, model, lambda: urllib.request.urlopen(prompt).close())
+
+
+def words_of(desk: Desk, model: Model) -> tuple[list[str], dict[str, str]]:
+    command, variables = desk.vendor.start(desk.user.folder, model)
+    return command, {**desk.user.env, "TMPDIR": str(desk.user.folder), **variables}
+
+
+class terminal:
+    """A program at a terminal that somebody else looks at."""
+
+    def __init__(self, desk: Desk, command: list[str], env: dict[str, str]) -> None:
+        self._tmux = [need("tmux"), "-S", str(desk.user.folder / "tmux")]
+        self._env = {**env, "TERM": "xterm-256color", "SHELL": "/bin/sh"}
+        self._start = ["new-session", "-d", "-x", "120", "-y", "40", "-c", str(desk.project), shlex.join(command)]
+
+    def __enter__(self) -> None:
+        self._do(self._start)
+
+    def __exit__(self, *failure: object) -> None:
+        if any(failure):
+            print(self._do(["capture-pane", "-p"]))  # what somebody would have seen
+        self._do(["kill-server"])
+
+    def _do(self, words: list[str]) -> str:
+        return subprocess.run([*self._tmux, *words], env=self._env, check=True, capture_output=True, text=True).stdout

@@ -1,0 +1,201 @@
+"""How each program of an agent is set up and started. One class for each, under the name that users type."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from accord import brains
+from tests.agents.model import Model
+
+ACCORD = str(Path(sys.executable).with_name("accord"))
+TIMEOUT_S = 10
+
+Env = dict[str, str]
+
+
+class Vendor(Protocol):
+    name: str
+    proves_by_step: bool  # that the model has answered is shown by its next tool already, not only by the turn's end
+
+    def install(self, home: Path, accord: str = ACCORD) -> None:
+        """What `accord install` is for: have the program run accord as its hooks."""
+        ...
+
+    def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
+        """What comes before the prompt, and the variables. Settings that name the model are written here."""
+        ...
+
+    def resume(self, command: list[str], session: str) -> list[str]:
+        """The same, going on with a session."""
+        ...
+
+    def session(self, event: Mapping[str, Any]) -> str:
+        """The session's id, if this event on standard output has it."""
+        ...
+
+
+class Claude:
+    name = "claude"
+    proves_by_step = True
+
+    _EVENTS: Mapping[str, str] = {
+        "SessionStart": "start",
+        "UserPromptSubmit": "prompt",
+        "PostToolBatch": "step",
+        "Stop": "stop",
+        "SessionEnd": "end",
+    }
+
+    def install(self, home: Path, accord: str = ACCORD) -> None:
+        _write(home / ".claude/settings.json", {"hooks": _hooks(self.name, self._EVENTS, TIMEOUT_S, accord)})
+
+    def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
+        env = {
+            "ANTHROPIC_BASE_URL": model.url,
+            "ANTHROPIC_API_KEY": "none",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        }
+        command = ["--output-format", "stream-json", "--verbose", "--allowedTools", "Bash", "Agent", "-p"]
+        return command, env
+
+    def resume(self, command: list[str], session: str) -> list[str]:
+        return ["--resume", session, *command]
+
+    def session(self, event: Mapping[str, Any]) -> str:
+        return str(event.get("session_id", ""))
+
+
+class Codex:
+    name = "codex"
+    proves_by_step = False
+
+    _EVENTS: Mapping[str, str] = {
+        "SessionStart": "start",
+        "UserPromptSubmit": "prompt",
+        "PostToolUse": "step",
+        "Stop": "stop",
+        "SessionEnd": "end",
+    }
+
+    def install(self, home: Path, accord: str = ACCORD) -> None:
+        _write(
+            home / ".codex/hooks.json", {"hooks": _hooks(self.name, self._EVENTS, 3, accord)}
+        )  # it allows an end no more
+
+    def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
+        settings = {"name": "stub", "base_url": f"{model.url}/v1", "env_key": "STUB_KEY", "wire_api": "responses"}
+        provider = [word for name, value in settings.items() for word in ("-c", f"model_providers.stub.{name}={value}")]
+        flags = [
+            "--json",
+            "--skip-git-repo-check",
+            "--dangerously-bypass-hook-trust",
+            "--sandbox",
+            "danger-full-access",
+        ]
+        return ["exec", *flags, "-c", "model=stub", "-c", "model_provider=stub", *provider], {"STUB_KEY": "none"}
+
+    def resume(self, command: list[str], session: str) -> list[str]:
+        return [*command, "resume", session]
+
+    def session(self, event: Mapping[str, Any]) -> str:
+        return str(event.get("thread_id", ""))
+
+
+class Gemini:
+    name = "gemini"
+    proves_by_step = False
+
+    _EVENTS: Mapping[str, str] = {
+        "SessionStart": "start",
+        "BeforeAgent": "prompt",
+        "AfterTool": "step",
+        "AfterAgent": "stop",
+        "SessionEnd": "end",
+    }
+
+    def install(self, home: Path, accord: str = ACCORD) -> None:
+        path = home / ".gemini/settings.json"
+        settings = json.loads(path.read_text()) if path.exists() else {}
+        _write(
+            path, {**settings, "hooks": _hooks(self.name, self._EVENTS, TIMEOUT_S * 1000, accord)}
+        )  # in milliseconds
+
+    def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
+        path = home / ".gemini/settings.json"
+        settings = json.loads(path.read_text()) if path.exists() else {}
+        _write(path, {**settings, "security": {"auth": {"selectedType": "gemini-api-key"}}})
+        env = {
+            "GOOGLE_GEMINI_BASE_URL": model.url,
+            "GEMINI_API_KEY": "none",
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        }
+        # With any other name it first asks a model which model to ask.
+        return ["--yolo", "-m", "gemini-2.5-flash", "--output-format", "stream-json", "-p"], env
+
+    def resume(self, command: list[str], session: str) -> list[str]:
+        return ["--resume", session, *command]
+
+    def session(self, event: Mapping[str, Any]) -> str:
+        return str(event.get("session_id", ""))
+
+
+class OpenCode:
+    name = "opencode"
+    proves_by_step = True
+
+    def install(self, home: Path, accord: str = ACCORD) -> None:
+        plugin = (Path(brains.__file__).parent / "opencode.js").read_text()
+        assert plugin.count('["accord"]') == 1
+        path = home / ".config/opencode/plugin/accord.js"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(plugin.replace('["accord"]', json.dumps(accord.split())))
+
+    def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "Stub",
+            "options": {"baseURL": f"{model.url}/v1", "apiKey": "none"},
+            "models": {"stub": {"name": "Stub", "limit": {"context": 100_000, "output": 8_000}}},
+        }
+        settings = {
+            "model": "stub/stub",
+            "small_model": "stub/stub",
+            "autoupdate": False,
+            "share": "disabled",
+            "provider": {"stub": provider},
+        }
+        env = {
+            "OPENCODE_CONFIG_CONTENT": json.dumps(settings),
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            # Where there are plugins it asks npm for what they could import, and waits for an answer.
+            "npm_config_registry": "http://127.0.0.1:9",
+            "npm_config_fetch_retries": "0",
+        }
+        return ["run", "--format", "json"], env
+
+    def resume(self, command: list[str], session: str) -> list[str]:
+        return [*command, "--session", session]
+
+    def session(self, event: Mapping[str, Any]) -> str:
+        return str(event.get("sessionID", ""))
+
+
+VENDORS: tuple[Vendor, ...] = (Claude(), Codex(), Gemini(), OpenCode())
+
+
+def _hooks(brain: str, events: Mapping[str, str], timeout: int, accord: str) -> dict[str, Any]:
+    """The shape that three of four agree on."""
+    return {
+        name: [
+            {"hooks": [{"type": "command", "command": f"{accord} hook {event} --brain {brain}", "timeout": timeout}]}
+        ]
+        for name, event in events.items()
+    }
+
+
+def _write(path: Path, settings: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(settings))
