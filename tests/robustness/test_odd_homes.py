@@ -223,14 +223,14 @@ def test_a_folder_that_one_may_not_write(engine: str, public_path: Path) -> None
     home = public_path / "home"
     prepare(engine, home, (1, 2))
     home.chmod(0o755)
-    assert "may not write" in as_nobody(engine, home)
+    assert "may not read and write" in as_nobody(engine, home)
     assert check_store(engine, home) == (1, 2)
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "files"])
 def test_a_folder_in_which_one_may_not_make_a_home(engine: str, public_path: Path) -> None:
     need_root()
-    assert "may not write" in as_nobody(engine, public_path / "home")
+    assert "may not read and write" in as_nobody(engine, public_path / "home")
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "files"])
