@@ -94,7 +94,12 @@ def foreground(user: User, *program: str, **more: Any) -> Iterator["subprocess.P
     """A hub that is a child of this process: `accord hub start --foreground`, or another program that becomes one."""
     words = program or (ACCORD, "hub", "start", "--foreground")
     with subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=user.env, **more
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=more.pop("env", user.env),
+        **more,
     ) as process:
         try:
             wait_until(lambda: status(user)["pid"] == process.pid or process.poll() is not None, "a hub")

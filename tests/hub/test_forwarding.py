@@ -398,7 +398,13 @@ def test_a_caller_that_runs_commands_without_the_operators_token(hub: User) -> N
     assert bodies(hub, "ben") == []
 
 
-def ask_to_run(user: User, *words: str, asked: list[dict[str, Any]] | None = None, proof: str = "") -> Done:
+def ask_to_run(
+    user: User,
+    *words: str,
+    asked: list[dict[str, Any]] | None = None,
+    proof: str = "",
+    answers: dict[str, dict[str, Any]] | None = None,
+) -> Done:
     """What comes of a command when the caller shows no token, and gives a text for each file."""
     out = {1: "", 2: ""}
     with closing(connect(user)) as connection:
@@ -411,8 +417,8 @@ def ask_to_run(user: User, *words: str, asked: list[dict[str, Any]] | None = Non
             if asked is not None:
                 asked.append(message)
             if "id" in message:
-                answers = {"cli.token": {"token": ""}, "cli.proof": {"proof": proof}, "cli.read_file": {"data": "aGk="}}
-                answer = answers.get(message["method"], {})
+                usual = {"cli.token": {"token": ""}, "cli.proof": {"proof": proof}, "cli.read_file": {"data": "aGk="}}
+                answer = {**usual, **(answers or {})}.get(message["method"], {})
                 connection.send({"jsonrpc": "2.0", "id": message["id"], "result": answer})
     pytest.fail("no answer")
 
@@ -617,6 +623,33 @@ def can(connection: Connection, method: str, params: dict[str, Any]) -> bool:
     except errors.NotPermitted:
         return False
     return True
+
+
+@pytest.mark.covers("R20")
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("cli.token", {}),
+        ("cli.token", {"token": 5}),
+        ("cli.read_file", {}),
+        ("cli.read_file", {"data": "a"}),
+        ("cli.read_file", {"data": None}),
+        ("cli.proof", {}),
+    ],
+    ids=str,
+)
+def test_a_caller_that_answers_strangely_is_told_so(asked: str, answer: dict[str, Any], hub: User) -> None:
+    words = ("unhalt",) if asked == "cli.proof" else (*MAIL[:-1], "--message-file", "x")
+    done = ask_to_run(hub, *words, answers={asked: answer})
+    assert (done.code, "USAGE" in done.err) == (2, True), done
+    assert log(hub, "failure") == []
+
+
+@pytest.mark.covers("R20")
+@pytest.mark.parametrize("request_id", ["1" * 16, "x" * 32, "\u00e9" * 32, "0" * 500])
+def test_what_is_no_name_of_a_request(request_id: str, hub: User) -> None:
+    with closing(connect(hub)) as connection:
+        assert refusal(connection, "cli.run", command(hub, *MAIL, "x", request=request_id)) == "USAGE"
 
 
 @pytest.mark.covers("R20", "X8")

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import sqlite3
@@ -10,13 +11,15 @@ import stat
 import subprocess
 import threading
 import time
+import urllib.request
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from accord import platform
+import accord
+from accord import errors, operations, platform
 from accord.cli.run import VERBS
 from accord.client import Connection
 from accord.hub import log as hub_log
@@ -814,6 +817,48 @@ def test_a_listener_told_to_connect_anew_while_there_is_no_hub(hub: User) -> Non
         assert listener.poll() is None
         start(hub)
         wait_until(lambda: hub.json("discover")["identities"][2]["listener"], "a listener again")
+
+
+@pytest.mark.covers("R20")
+def test_another_version_on_the_disk_changes_nothing_for_a_hub_that_runs(ann: User) -> None:
+    """All that it may ever need of accord is loaded; also what nobody had asked for when the files were changed."""
+    package = ann.folder / "package/accord"
+    shutil.copytree(Path(accord.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    env = {**ann.env, "PYTHONPATH": str(package.parent), "ACCORD_METRICS": "true"}
+    with foreground(ann, env=env) as process:
+        wait_until(lambda: not statistics(ann)["in_progress"], "all loaded")
+        for path in package.rglob("*.py"):
+            path.write_text("raise ImportError('another version')\n")
+        for path in list(package.rglob("__pycache__")):
+            shutil.rmtree(path)
+        with closing(operator(ann)) as connection:
+            for group, words in operations.NAMES.items():
+                for word in words:
+                    if f"{group}.{word}" not in ("hub.stop", "halt.set"):
+                        refused_or_done(ann, connection, f"{group}.{word}")
+            connection.call("events.listen", {}, TIMEOUT_S)
+            connection.call("mail.send", {"sender": "ann", "to": ["ben"], "message": "hello"}, TIMEOUT_S)
+            connection.call("mail.search", {"query": "hello"}, TIMEOUT_S)
+        port = status(ann)["http_port"]
+        token = (ann.home / "operator/token").read_text().strip()
+        for page in ("healthz", "metrics"):
+            asked = urllib.request.Request(
+                f"http://127.0.0.1:{port}/{page}", headers={"Authorization": f"Bearer {token}"}
+            )
+            with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as answer:
+                assert answer.status == 200
+        assert log(ann, "failure") == []
+        assert process.poll() is None
+
+
+def refused_or_done(user: User, connection: Connection, method: str) -> None:
+    """What an operation says that is given nothing; not that it failed."""
+    code = ""
+    try:
+        connection.call(method, {}, TIMEOUT_S)
+    except errors.AccordError as error:
+        code = error.code
+    assert code != "INTERNAL", (method, [list(one.values()) for one in log(user, "failure")])
 
 
 @pytest.mark.covers("T1.1")

@@ -44,8 +44,8 @@ VERBS = {
     "hub keys make": "keys", "hub keys list": "keys", "hub keys revoke": "keys",
     "completion bash": "completion", "completion zsh": "completion",
 }  # fmt: skip
-STARTING = ("hub start", "hub restart")
 _MOST_SHOWN = 500  # characters of what could not be printed
+STARTING = ("hub start", "hub restart")
 GROUPS = {verb.rpartition(" ")[0] for verb in VERBS if " " in verb}
 
 
@@ -81,9 +81,10 @@ class Line:
         from accord.operations.kinds import READERS
 
         try:
-            return int(READERS["Port"](given))  # type: ignore[call-overload]
+            port: int = READERS["Port"](given)  # type: ignore[assignment]
         except ValueError as error:
             raise self.words.wrong(f"--hub-port {error}") from None
+        return port
 
     def check_hub_port(self) -> None:
         """Refuse a port that is not the running hub's, whatever is asked; who starts one says so itself."""

@@ -66,8 +66,15 @@ def _check(params: dict[str, Any]) -> None:
     if not wrong:
         texts = [*params["argv"], *params["env"].values(), *params["project"]]
         wrong = [] if all(isinstance(text, str) for text in texts) else ["argv, env or project"]
+    if not wrong and params["request"] and not _is_request(params["request"]):
+        wrong = ["request"]
     if wrong or len(params["project"]) != 2 or len(params["terminal"]) != 3:
         raise errors.Usage(reason=f"no command has such {', '.join(wrong) or 'lists'}", see="cli.run")
+
+
+def _is_request(text: str) -> bool:
+    """Whether it is a name of a request, as commands make them; ids of messages are made of it."""
+    return len(text) == 32 and not text.strip("0123456789abcdef")
 
 
 def _verb(argv: list[str]) -> list[str]:

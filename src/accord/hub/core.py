@@ -1,6 +1,7 @@
 """The hub: its store, its threads, and how a request gets to its operation and the answer back."""
 
 import asyncio
+import errno
 import os
 import threading
 import time
@@ -218,6 +219,8 @@ class Hub:
             self.log.error("outdated")
             self.stopping.set()
             return errors.HubOutdated(path=error.details["path"])
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            return errors.TooManyFiles()
         if not isinstance(error, errors.AccordError):
             self.failed(where, error)
             return errors.AccordError()
