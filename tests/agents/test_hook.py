@@ -4,6 +4,8 @@ import json
 import os
 import re
 import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +13,7 @@ import pytest
 
 from tests.agents.record import FIRST, HOME, RECORDINGS, SECOND
 from tests.cli.users import Done, User
+from tests.hubs import Hub
 
 pytestmark = pytest.mark.covers("I3")
 
@@ -123,10 +126,26 @@ def claude(tmp_path: Path) -> Session:
     return Session(tmp_path, "claude")
 
 
+@pytest.fixture
+def hub_of() -> Iterator[Callable[[User], Hub]]:
+    hubs: list[Hub] = []
+
+    def make(user: User) -> Hub:
+        hubs.append(Hub(user.home, user.env))
+        return hubs[-1]
+
+    yield make
+    for hub in hubs:
+        hub.close()
+
+
 @pytest.mark.covers("T3.16")
 @pytest.mark.parametrize("name", TURN)
-def test_a_turn_as_it_was(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("way", ["alone", "through-a-hub"])
+def test_a_turn_as_it_was(tmp_path: Path, hub_of: Callable[[User], Hub], name: str, way: str) -> None:
     session = Session(tmp_path, name)
+    if way == "through-a-hub":
+        hub_of(session.user).start()
     assert [event["event"] for event in session.recorded] == [event.name for event in TURN[name]]
     first = second = ""
     for number, (event, expected) in enumerate(zip(session.recorded, TURN[name], strict=True)):
@@ -192,15 +211,39 @@ def test_two_programs_are_told_apart_by_their_processes(claude: Session) -> None
     assert f"| {FIRST}" in claude.play(start)  # resumed: what was not seen is handed over again
 
 
-@pytest.mark.parametrize("shell", [["sh", "-c"], ["bash", "-c"]])
-def test_the_process_is_the_nearest_that_is_no_shell(tmp_path: Path, shell: list[str]) -> None:
+AGENT = """
+import os, subprocess, sys
+for words in sys.argv[2:]:
+    subprocess.run([sys.argv[1], "-c", words], check=True)
+print("done", flush=True)
+os.close(1)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("way", ["alone", "through-a-hub"])
+def test_the_process_is_the_nearest_that_is_no_shell(
+    tmp_path: Path, hub_of: Callable[[User], Hub], shell: str, way: str
+) -> None:
     """Shells end with the hook, and an agent whose process is gone is over."""
     session = Session(tmp_path, "codex")
-    start = session.recorded[0]
-    stdin = json.dumps(start["given"]).replace(HOME, str(tmp_path)).encode()
-    done = session.user.run("accord hook start --brain codex; exit $?", stdin=stdin, command=shell)
-    assert done.code == 0
-    assert session.sessions() == {NAME: "idle"}
+    if way == "through-a-hub":
+        hub_of(session.user).start()
+    words = []
+    for event in ("start", "prompt"):
+        given = next(recorded["given"] for recorded in session.recorded if recorded["event"] == event)
+        (tmp_path / event).write_text(json.dumps(given).replace(HOME, str(tmp_path)))
+        words.append(f"accord hook {event} --brain codex <{tmp_path}/{event}; exit $?")
+    command = [sys.executable, "-c", AGENT, shell, *words]
+    with subprocess.Popen(command, env=session.user.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as agent:
+        assert agent.stdin
+        assert agent.stdout
+        assert agent.stdout.readlines()[-1] == b"done\n"
+        assert session.sessions() == {NAME: "busy"}
+        agent.stdin.close()
+        assert agent.wait(20) == 0
+    assert session.sessions() == {NAME: "ended"}
 
 
 @pytest.mark.parametrize(
