@@ -29,6 +29,7 @@ HERE = (
     "doctor",
     "events",
     "hub",
+    "install",
     "listen",
     "lock run",
     "reserve",
@@ -36,6 +37,7 @@ HERE = (
     "shellenv",
     "subscribe",
     "trust",
+    "uninstall",
 )
 _WITH_VALUE = ("--home", "--engine", "--hub-port")
 _VARIABLES = ("HOME", "NO_COLOR", "TERM")

@@ -1,0 +1,40 @@
+"""OpenCode: a plugin, which is a file of accord's own, and an MCP server in opencode.json."""
+
+import json
+import os
+
+from accord.install import jsonc
+from accord.install.edits import Json, Server, Whole
+from accord.install.vendor import STOP_S, TIMEOUT_S, data
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from accord.install.edits import Edit
+    from accord.install.site import Site
+
+
+def edits(site: "Site") -> "list[Edit]":
+    if site.is_user:
+        folder = f"{site.in_home('XDG_CONFIG_HOME', '.config')}/opencode"
+        config, plugins = _config(folder), f"{folder}/plugins"
+    else:
+        config, plugins = _config(site.project), f"{site.project}/.opencode/plugins"
+    server = {"type": "local", "command": site.words("mcp"), "enabled": True}
+    return [Whole(f"{plugins}/accord.js", _plugin(site)), Json(config, [Server(("mcp",), server)], dialect=jsonc.COMMAS)]
+
+
+def _config(folder: str) -> str:
+    """The one that is there; of both, OpenCode lets the second win."""
+    with_comments = f"{folder}/opencode.jsonc"
+    return with_comments if os.path.lexists(with_comments) else f"{folder}/opencode.json"
+
+
+def _plugin(site: "Site") -> str:
+    text = data("opencode.js")
+    for word, value in (("HOOK", site.words("hook")), ("TIMEOUT_MS", TIMEOUT_S * 1000), ("STOP_MS", STOP_S * 1000)):
+        text = text.replace(f"__{word}__", json.dumps(value))
+    return text
+
+
+def notes(site: "Site") -> list[str]:
+    return ["OpenCode reads its settings and plugins when it starts: start it anew."]
