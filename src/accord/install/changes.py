@@ -38,8 +38,8 @@ class Change:
     def diff(self) -> str:
         """What changes, as `diff -u` shows it."""
         old, new = ((data or b"").decode("utf-8", "replace").splitlines(keepends=True) for data in (self.old, self.new))
-        names = [self.path if data is not None else "/dev/null" for data in (self.old, self.new)]
-        lines = difflib.unified_diff(old, new, *names)
+        before, after = (self.path if data is not None else "/dev/null" for data in (self.old, self.new))
+        lines = difflib.unified_diff(old, new, before, after)
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
@@ -98,6 +98,7 @@ def make(changes: list[Change], record: "Record", is_install: bool) -> None:
         if not is_install:
             for path in reversed(record.folders):
                 _remove_folder(path)
+            record.folders = [path for path in record.folders if os.path.isdir(path)]
             record.forget()
     except BaseException:
         for change in reversed(done):

@@ -15,6 +15,9 @@ EVENTS = {
     "Stop": "stop",
     "SessionEnd": "end",
 }
+# It passes no others on to an MCP server.
+_VARIABLES = ["ACCORD_AGENT", "ACCORD_ENGINE", "ACCORD_HOME", "ACCORD_TOKEN"]
+_MOST_CONTEXT = 40_000  # characters; without, it cuts what a hook adds to some 10,000, and messages with it
 _SECONDS = {"stop": STOP_S, "end": 3}  # it gives SessionEnd no more
 
 
@@ -25,12 +28,20 @@ def edits(site: "Site") -> "list[Edit]":
         Hook(
             event,
             "codex",
-            {"type": "command", "command": site.hook(name, "codex"), "timeout": _SECONDS.get(name, TIMEOUT_S)},
+            {
+                "type": "command",
+                "command": site.hook(name, "codex"),
+                "timeout": _SECONDS.get(name, TIMEOUT_S),
+                **({"additionalContextLimit": _MOST_CONTEXT} if name in ("start", "prompt", "step") else {}),
+            },
         )
         for event, name in EVENTS.items()
     ]
-    table = Toml(f"{folder}/config.toml", ("mcp_servers", "accord"), {"command": command, "args": args})
-    return [Json(f"{folder}/hooks.json", [*hooks]), table]
+    server = {"command": command, "args": args, "env_vars": _VARIABLES}
+    return [
+        Json(f"{folder}/hooks.json", [*hooks]),
+        Toml(f"{folder}/config.toml", ("mcp_servers", "accord"), server),
+    ]
 
 
 def notes(site: "Site") -> list[str]:

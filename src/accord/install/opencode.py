@@ -20,7 +20,10 @@ def edits(site: "Site") -> "list[Edit]":
     else:
         config, plugins = _config(site.project), f"{site.project}/.opencode/plugins"
     server = {"type": "local", "command": site.words("mcp"), "enabled": True}
-    return [Whole(f"{plugins}/accord.js", _plugin(site)), Json(config, [Server(("mcp",), server)], dialect=jsonc.COMMAS)]
+    return [
+        Whole(f"{plugins}/accord.js", _plugin(site)),
+        Json(config, [Server(("mcp",), server)], dialect=jsonc.COMMAS),
+    ]
 
 
 def _config(folder: str) -> str:

@@ -1,9 +1,10 @@
 """What was in files before accord changed them, so that it can be there again: in the home, private.
 
-    installed/NAME-SCOPE-HASH.json    {"name", "scope", "folder", "files": {path: {"before", "mode", "wrote"}}, "folders"}
+    installed/NAME-SCOPE-HASH.json    {"name", "scope", "folder", "files": {path: {"before", "wrote"}}}
+    installed/folders.json            [the folders that were made]
 
-`before` is the whole file as it was, in base64, or null where there was none; `wrote` is a hash of what accord made of it.
-It is written before the files are: whatever happens meanwhile, it tells what to do.
+`before` is the whole file as it was, in base64, or null where there was none; `wrote` is a hash of what accord made
+of it. It is written before the files are: whatever happens meanwhile, it tells what to do.
 """
 
 import base64
@@ -18,7 +19,6 @@ from accord.store.local.gate import Gate
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from accord.home import Home
 
@@ -37,56 +37,65 @@ class Record:
     def __init__(self, home: "Home", name: str, scope: str, place: str) -> None:
         short = hashlib.sha256(os.fsencode(place)).hexdigest()[:12]
         self._head = {"name": name, "scope": scope, "folder": place}
-        self.path = f"{home.path}/{FOLDER}/{name}-{scope}-{short}.json"
-        self.files: dict[str, File] = {}
-        self.folders: list[str] = []  # that were made, the upper ones first
-        self._raw = self._read()
-
-    def _read(self) -> bytes | None:
-        try:
-            with open(self.path, "rb") as file:
-                raw = file.read()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise folder.refusal(error, self.path) from None
-        found: dict[str, Any] = json.loads(raw)
-        self.folders = found["folders"]
-        for path, one in found["files"].items():
-            before = None if one["before"] is None else base64.b64decode(one["before"])
-            self.files[path] = File(before, one["wrote"])
-        return raw
+        self._path = f"{home.path}/{FOLDER}/{name}-{scope}-{short}.json"
+        self._folders_path = f"{home.path}/{FOLDER}/folders.json"
+        self._was = {path: _read(path) for path in (self._path, self._folders_path)}
+        found = json.loads(self._was[self._path] or '{"files": {}}')
+        self.files = {
+            path: File(None if one["before"] is None else base64.b64decode(one["before"]), one["wrote"])
+            for path, one in found["files"].items()
+        }
+        # That were made, the upper ones first. One may have come with another install, which this one outlives.
+        self.folders: list[str] = json.loads(self._was[self._folders_path] or "[]")
 
     def write(self) -> None:
         files = {
             path: {"before": None if one.before is None else base64.b64encode(one.before).decode(), "wrote": one.wrote}
             for path, one in self.files.items()
         }
-        self._write(json.dumps({**self._head, "files": files, "folders": self.folders}, indent=1).encode())
+        self._write_folders()
+        _write(self._path, json.dumps({**self._head, "files": files}, indent=1).encode())
 
     def forget(self) -> None:
-        folder.unlink_if_there(self.path)
+        self._write_folders()
+        folder.unlink_if_there(self._path)
 
     def undo(self) -> None:
         """As it was when it was read."""
-        if self._raw is None:
-            self.forget()
-        else:
-            self._write(self._raw)
+        for path, data in self._was.items():
+            if data is None:
+                folder.unlink_if_there(path)
+            else:
+                _write(path, data)
 
-    def _write(self, data: bytes) -> None:
-        folder.make_folder(os.path.dirname(self.path), secret=True)
-        mine = f"{self.path}.{os.urandom(4).hex()}"
-        try:
-            fd = folder.open_private(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, secret=True)
-            with open(fd, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(fd)
-            os.rename(mine, self.path)
-            folder.flush_folder(os.path.dirname(self.path))
-        except OSError as error:
-            raise folder.refusal(error, mine) from None
+    def _write_folders(self) -> None:
+        if self.folders:
+            _write(self._folders_path, json.dumps(self.folders, indent=1).encode())
+        else:
+            folder.unlink_if_there(self._folders_path)
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise folder.refusal(error, path) from None
+
+
+def _write(path: str, data: bytes) -> None:
+    mine = f"{path}.{os.urandom(4).hex()}"
+    try:
+        with open(folder.open_private(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, secret=True), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(mine, path)
+        folder.flush_folder(os.path.dirname(path))
+    except OSError as error:
+        raise folder.refusal(error, mine) from None
 
 
 def hash_of(data: bytes) -> str:

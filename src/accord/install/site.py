@@ -1,6 +1,5 @@
 """Where something is installed, and what it is to call."""
 
-import os
 import shlex
 
 from accord import place

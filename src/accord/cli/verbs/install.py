@@ -36,17 +36,22 @@ def _run(line: "Line", words: "dict[str, Any]", is_install: bool) -> None:
         raise line.words.wrong("Give either --project or --user")
     _check_right(line, is_dry=bool(words.get("dry_run")))
     site = _site(line, _PROJECT if words.get("project") else _USER)
+    from accord.install import doing
+
+    home = line.context.home
     if words.get("dry_run"):
-        changes, notes = _plan(line, name, site, is_install)
+        changes = doing.look(name, site, home, is_install)
     else:
-        changes, notes = _make(line, name, site, is_install)
-    _answer(line, words, name, site, changes, notes if is_install else [])
+        changes = doing.do(name, site, home, is_install, line.context.settings["lock_timeout_s"])
+    _answer(line, words, name, site, changes, doing.notes(name, site) if is_install else [])
 
 
 def _check_right(line: "Line", is_dry: bool) -> None:
     """Agents may not change what starts agents. Looking makes no home, as asking for the operator's token would."""
     if line.context.agent or (not is_dry and line.context.right != OPERATOR):
-        raise errors.NotPermitted(operation=f"accord {line.words.verb}", agent=line.context.agent or "without its token")
+        raise errors.NotPermitted(
+            operation=f"accord {line.words.verb}", agent=line.context.agent or "without its token"
+        )
 
 
 def _site(line: "Line", scope: str) -> "Site":
@@ -67,7 +72,10 @@ def _top(folder: str) -> str:
 
 
 def _command(line: "Line") -> str:
-    """The absolute path of the command that was called, or of the one that is meant. Links in it stay: they outlive upgrades."""
+    """The absolute path of the command that was called, or else of the one on the PATH.
+
+    Links stay: they outlive upgrades.
+    """
     import shutil
 
     named = sys.argv[0]
@@ -76,36 +84,6 @@ def _command(line: "Line") -> str:
         if os.path.basename(path) == "accord" and os.access(path, os.X_OK) and os.path.isfile(path):
             return os.path.abspath(path)
     raise errors.CommandNotFound(command="accord", reason="it is not on the PATH")
-
-
-def _plan(line: "Line", name: str, site: "Site", is_install: bool) -> "tuple[list[Change], list[str]]":
-    return _planned(line, name, site, is_install)[:2]
-
-
-def _planned(line: "Line", name: str, site: "Site", is_install: bool) -> "tuple[list[Change], list[str], Any]":
-    from accord.install import changes
-    from accord.install.record import Record
-
-    module = f"accord.install.{name}"
-    __import__(module)
-    edits = sys.modules[module].edits(site)
-    record = Record(line.context.home, name, site.scope, site.folder)
-    found = (
-        changes.plan_install(edits, record, secret=site.is_user)
-        if is_install
-        else changes.plan_uninstall(edits, record)
-    )
-    return found, sys.modules[module].notes(site), record
-
-
-def _make(line: "Line", name: str, site: "Site", is_install: bool) -> "tuple[list[Change], list[str]]":
-    from accord.install import changes
-    from accord.install.record import alone
-
-    with alone(line.context.home, line.context.settings["lock_timeout_s"]):
-        found, notes, record = _planned(line, name, site, is_install)
-        changes.make(found, record, is_install)
-    return found, notes
 
 
 def _answer(

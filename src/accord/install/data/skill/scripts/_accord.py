@@ -25,4 +25,6 @@ def _found() -> list[str]:
         return [path]
     if importlib.util.find_spec("accord"):
         return [sys.executable, "-m", "accord"]
-    sys.exit("accord is not on the PATH, and this Python has no module accord. Install it, or run: accord install skill")
+    sys.exit(
+        "accord is not on the PATH, and this Python has no module accord. Install it, or run: accord install skill"
+    )

@@ -2,7 +2,10 @@
 # requires-python = ">=3.11"
 # dependencies = []
 # ///
-"""Written by accord install. Show messages; only with --clear they are done with: check.py --identity NAME [--limit N] [--clear]"""
+"""Written by accord install. Show messages; only with --clear they are done with:
+
+check.py --identity NAME [--limit N] [--clear]
+"""
 
 import sys
 

@@ -2,7 +2,10 @@
 # requires-python = ">=3.11"
 # dependencies = []
 # ///
-"""Written by accord install. Show who is registered: discover.py [--hub-port PORT]"""
+"""Written by accord install. Show who is registered:
+
+discover.py [--hub-port PORT]
+"""
 
 import sys
 

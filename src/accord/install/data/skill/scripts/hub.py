@@ -2,7 +2,10 @@
 # requires-python = ">=3.11"
 # dependencies = []
 # ///
-"""Written by accord install. Start, stop or ask for the hub: hub.py start|stop|status [--port PORT]"""
+"""Written by accord install. Start, stop or ask for the hub:
+
+hub.py start|stop|status [--port PORT]
+"""
 
 import sys
 

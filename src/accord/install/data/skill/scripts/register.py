@@ -2,7 +2,10 @@
 # requires-python = ">=3.11"
 # dependencies = []
 # ///
-"""Written by accord install. Register a name: register.py --identity NAME [--force] [--hub-port PORT]"""
+"""Written by accord install. Register a name:
+
+register.py --identity NAME [--force] [--hub-port PORT]
+"""
 
 import sys
 

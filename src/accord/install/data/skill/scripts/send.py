@@ -2,7 +2,10 @@
 # requires-python = ">=3.11"
 # dependencies = []
 # ///
-"""Written by accord install. Send a message: send.py --from NAME --to NAME (--message TEXT | --message-file PATH) [--hub-port PORT]"""
+"""Written by accord install. Send a message:
+
+send.py --from NAME --to NAME (--message TEXT | --message-file PATH) [--hub-port PORT]
+"""
 
 import sys
 

@@ -2,7 +2,10 @@
 # requires-python = ">=3.11"
 # dependencies = []
 # ///
-"""Written by accord install. Give a name back: unregister.py --identity NAME [--hub-port PORT]"""
+"""Written by accord install. Give a name back:
+
+unregister.py --identity NAME [--hub-port PORT]
+"""
 
 import sys
 
