@@ -105,7 +105,10 @@ def make(changes: list[Change], record: "Record", is_install: bool) -> None:
             _undo(change)
         for path in reversed(made):
             _remove_folder(path)
-        record.undo()
+        try:
+            record.undo()
+        except errors.AccordError:
+            pass  # what it says of the files is found out by comparing
         raise
 
 
@@ -252,6 +255,7 @@ def _undo(change: Change) -> None:
             if change.old is None:
                 os.unlink(real)
             elif change.new is not None or not os.path.lexists(real):
+                os.makedirs(os.path.dirname(real), exist_ok=True)
                 _replace(real, change.old, change.mode)
     except (OSError, errors.AccordError):
         pass

@@ -55,7 +55,7 @@ class Json:
                 text = part.put(text, self._dialect)
             return text
 
-        return _with(text or "", "{}\n", work)
+        return _with(text or "", work, empty="{}\n")
 
     def drop(self, text: str | None, before: str | None) -> str | None:
         def work(text: str) -> str:
@@ -66,7 +66,7 @@ class Json:
         if text is None or not text.strip():
             return text
         known = self._known(before)
-        left = _with(text, "{}\n", work)
+        left = _with(text, work, empty="{}\n")
         return None if before is None and left != text and not self._known(left) else left
 
     def _known(self, before: str | None) -> "Any":
@@ -166,7 +166,7 @@ class Toml:
                 raise Foreign(f"has another {'.'.join(self._table)}")
             return tomltext.put(text, self._table, self._value)
 
-        return _with(text or "", "", work)
+        return _with(text or "", work)
 
     def drop(self, text: str | None, before: str | None) -> str | None:
         def work(text: str) -> str:
@@ -175,7 +175,7 @@ class Toml:
 
         if text is None:
             return None
-        left = _with(text, "", work)
+        left = _with(text, work)
         return None if before is None and left != text and not left.strip() else left
 
 
@@ -220,12 +220,12 @@ def _is_accord(path: str) -> bool:
     return os.path.basename(path) == NAME
 
 
-def _with(text: str, empty: str, work: "Callable[[str], str]") -> str:
-    """A text after work on it, without what may stand before it; one with nothing in it as `empty`."""
+def _with(text: str, work: "Callable[[str], str]", empty: str = "") -> str:
+    """A text after work on it, without what may stand before it; one with nothing in it as `empty`, if that is given."""
     bom = _BOM if text.startswith(_BOM) else ""
     text = text.removeprefix(bom)
     try:
-        return bom + work(text if text.strip() else empty)
+        return bom + work(text if text.strip() else empty or text)
     except (jsonc.NotJson, tomltext.NotToml) as error:
         raise Unusable(str(error)) from None
 

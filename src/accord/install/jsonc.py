@@ -88,8 +88,9 @@ def remove(text: str, path: Path, dialect: str) -> str:
 def _read(text: str, dialect: str) -> _Node:
     reader = _Reader(text, dialect)
     node = reader.node(reader.skip(0))
-    if reader.skip(node.end) != len(text):
-        raise NotJson(f"has something behind its end, in line {_line(text, node.end)}")
+    end = reader.skip(node.end)
+    if end != len(text):
+        raise NotJson(f"has something behind its end, in line {_line(text, end)}")
     return node
 
 

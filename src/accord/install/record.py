@@ -58,13 +58,13 @@ class Record:
 
     def forget(self) -> None:
         self._write_folders()
-        folder.unlink_if_there(self._path)
+        _drop(self._path)
 
     def undo(self) -> None:
         """As it was when it was read."""
         for path, data in self._was.items():
             if data is None:
-                folder.unlink_if_there(path)
+                _drop(path)
             else:
                 _write(path, data)
 
@@ -72,7 +72,7 @@ class Record:
         if self.folders:
             _write(self._folders_path, json.dumps(self.folders, indent=1).encode())
         else:
-            folder.unlink_if_there(self._folders_path)
+            _drop(self._folders_path)
 
 
 def _read(path: str) -> bytes | None:
@@ -96,6 +96,13 @@ def _write(path: str, data: bytes) -> None:
         folder.flush_folder(os.path.dirname(path))
     except OSError as error:
         raise folder.refusal(error, mine) from None
+
+
+def _drop(path: str) -> None:
+    try:
+        folder.unlink_if_there(path)
+    except OSError as error:
+        raise folder.refusal(error, path) from None
 
 
 def hash_of(data: bytes) -> str:
