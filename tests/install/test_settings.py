@@ -70,7 +70,12 @@ TEXTS = [
     *[("commas", what, text) for what, text in COMMAS.items()],
     *[("toml", what, text) for what, text in TOML.items()],
 ]
-READERS = {"json": ("json", "comments", "commas"), "comments": ("comments", "commas"), "commas": ("commas",), "toml": ("toml",)}  # fmt: skip
+READERS = {
+    "json": ("json", "comments", "commas"),
+    "comments": ("comments", "commas"),
+    "commas": ("commas",),
+    "toml": ("toml",),
+}
 EVERY = [
     pytest.param(name, scope, path, kind, text, id=f"{name}-{scope}-{os.path.basename(path)}-{what}")
     for (name, scope), paths in SETTINGS.items()
@@ -118,7 +123,7 @@ def test_every_event_calls_accord(place: Place, name: str, scope: str) -> None:
     place.install(name, scope)
     read = "".join(path.read_text() for path in place.folder(scope).rglob("*") if path.is_file())
     if name == "opencode":
-        assert f"const HOOK = {json.dumps([ACCORD, 'hook'])}\n" in read
+        assert f"const COMMAND = {json.dumps([ACCORD])} " in read
         return
     for event in ("start", "prompt", "step", "stop", "end"):
         assert read.count(f"\"'{ACCORD}' hook {event} --brain {name}\"") == 1
@@ -219,9 +224,7 @@ def test_what_a_person_added_to_the_server_survives_another_install(place: Place
         (b'{"mcpServers": {"accord": {"command": "x"}}, "mcp": {"accord": 1}, "hooks": 1}', ""),
     ],
 )
-def test_what_cannot_be_read_is_left_alone(
-    place: Place, name: str, scope: str, text: bytes, reason: str
-) -> None:
+def test_what_cannot_be_read_is_left_alone(place: Place, name: str, scope: str, text: bytes, reason: str) -> None:
     """The last of its files is broken: nothing is done with the others either."""
     path, kind = list(SETTINGS[name, scope].items())[-1]
     if kind == "toml":

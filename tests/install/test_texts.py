@@ -25,7 +25,9 @@ EDIT = Json(
 TABLE = Toml("/config.toml", ("mcp_servers", "accord"), {"command": "/x/accord", "args": ["mcp"]})
 
 keys = st.one_of(st.sampled_from(["hooks", "Stop", "mcpServers", "accord", "", "a b"]), st.text(max_size=5))
-scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text())
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text()
+)
 values = st.recursive(
     scalars,
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(keys, inner, max_size=3)),
@@ -40,12 +42,26 @@ groups = st.lists(
     ),
     max_size=3,
 )
-settings = st.builds(
-    lambda more, hooks, servers: {**more, **hooks, **servers},
+
+
+def either(found: Any) -> Any:
+    """That, or nothing."""
+    return st.one_of(st.just({}), found)
+
+
+def member(name: str, found: Any) -> Any:
+    return st.builds(lambda value: {name: value}, found)
+
+
+def joined(*found: Any) -> Any:
+    return st.builds(lambda *parts: {key: value for part in parts for key, value in part.items()}, *found)
+
+
+settings = joined(
     st.dictionaries(keys, values, max_size=4),
-    st.one_of(st.just({}), st.builds(lambda stop, rest: {"hooks": {**rest, **stop}}, st.one_of(st.just({}), st.builds(lambda found: {"Stop": found}, groups)), st.dictionaries(keys.filter(lambda key: key != "Stop"), groups, max_size=2))),
-    st.one_of(st.just({}), st.builds(lambda found: {"mcpServers": found}, st.dictionaries(keys.filter(lambda key: key != "accord"), values, max_size=2))),
-)  # fmt: skip
+    either(member("hooks", joined(st.dictionaries(keys, groups, max_size=2), either(member("Stop", groups))))),
+    either(member("mcpServers", st.dictionaries(keys.filter(lambda key: key != "accord"), values, max_size=2))),
+)
 surrounded = st.sampled_from(["{}", "\ufeff{}", "\n{}\n", "// a\n{} // b", "/* {{ */ {}\r\n", "{}\n\n\n"])
 
 
@@ -133,9 +149,9 @@ def test_every_json_is_read_as_others_read_it(found: Any, indent: Any) -> None:
 LINES = st.lists(
     st.sampled_from(
         [
-            "", "# remark", "a = 1", 'b = """\n[mcp_servers.accord]\n"""', "c = [\n [1],\n[2]]", "[t]", "[t.u]", "[[l]]",
-            "x = 1", "[mcp_servers.mine] # mine", 'command = "x"', "[mcp_servers.mine.env]", "A = 'b'", "'d e'.f = 2",
-            "[ 'mcp_servers' . other ]", '"[" = 1',
+            "", "# remark", "a = 1", 'b = """\n[mcp_servers.accord]\n"""', "c = [\n [1],\n[2]]", "[t]", "[t.u]",
+            "[[l]]", "x = 1", "[mcp_servers.mine] # mine", 'command = "x"', "[mcp_servers.mine.env]", "A = 'b'",
+            "'d e'.f = 2", "[ 'mcp_servers' . other ]", '"[" = 1',
         ]
     ),
     max_size=8,

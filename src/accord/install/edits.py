@@ -221,7 +221,7 @@ def _is_accord(path: str) -> bool:
 
 
 def _with(text: str, work: "Callable[[str], str]", empty: str = "") -> str:
-    """A text after work on it, without what may stand before it; one with nothing in it as `empty`, if that is given."""
+    """A text after work on it, without what may stand before it; a blank one as `empty`, if that is given."""
     bom = _BOM if text.startswith(_BOM) else ""
     text = text.removeprefix(bom)
     try:

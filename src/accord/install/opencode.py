@@ -4,8 +4,8 @@ import json
 import os
 
 from accord.install import jsonc
-from accord.install.edits import Json, Server, Whole
-from accord.install.vendor import STOP_S, TIMEOUT_S, data
+from accord.install.edits import MARK, Json, Server, Whole
+from accord.install.vendor import data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,10 +33,8 @@ def _config(folder: str) -> str:
 
 
 def _plugin(site: "Site") -> str:
-    text = data("opencode.js")
-    for word, value in (("HOOK", site.words("hook")), ("TIMEOUT_MS", TIMEOUT_S * 1000), ("STOP_MS", STOP_S * 1000)):
-        text = text.replace(f"__{word}__", json.dumps(value))
-    return text
+    head = f"// {MARK}. `accord uninstall opencode` takes it out again, unless it was changed.\n//\n"
+    return head + data("opencode.js").replace('["accord"]', json.dumps(site.words()))
 
 
 def notes(site: "Site") -> list[str]:

@@ -1,13 +1,11 @@
-// Written by accord install. `accord uninstall opencode` takes it out again; what is changed here stays when it does.
-//
 // Tells accord what happens in a session, and puts before the model what accord answers. Whatever goes wrong with accord,
 // OpenCode works on as if this were not here.
 
 import { spawn } from "node:child_process"
 
-const HOOK = __HOOK__
-const TIMEOUT_MS = __TIMEOUT_MS__
-const STOP_MS = __STOP_MS__
+const COMMAND = ["accord"] // `accord install opencode` writes here where it is
+const TIMEOUT_MS = 10_000
+const STOP_MS = 60_000 // it may wait for messages
 
 // What accord says to one event; {} when it says nothing, or takes too long.
 function ask(event, input, timeout = TIMEOUT_MS) {
@@ -19,8 +17,8 @@ function ask(event, input, timeout = TIMEOUT_MS) {
       resolve(answer ?? {})
     }
     try {
-      const [program, ...words] = HOOK
-      const child = spawn(program, [...words.slice(0, 1), event, "--brain", "opencode", ...words.slice(1)], {
+      const [program, ...words] = COMMAND
+      const child = spawn(program, [...words, "hook", event, "--brain", "opencode"], {
         cwd: input.cwd,
         stdio: ["pipe", "pipe", "ignore"],
       })
