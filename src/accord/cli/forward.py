@@ -107,8 +107,7 @@ class _Command:
                 if "method" in message:
                     self._serve(message)
                 elif "result" in message:
-                    self._write(message["result"]["write"])
-                    return int(message["result"]["exit"])
+                    return self._end(message["result"])
                 elif not self._has_printed:
                     return None  # GO_LOCAL, or it is too busy
                 else:
@@ -124,6 +123,20 @@ class _Command:
         self._io.err(f"accord: {lost} [{lost.code}]\n")  # with --json too: one object was printed already
         return lost.exit
 
+    def _end(self, result: "dict[str, Any]") -> int:
+        from accord.errors import OutputClosed
+
+        code = int(result["exit"])
+        try:
+            self._write(result["write"])
+        except OutputClosed as error:
+            from accord.cli.run import changes, not_printed
+
+            if code or not changes(self._argv):
+                raise
+            raise not_printed(error, "".join(text for fd, text in result["write"] if fd == 1)) from None
+        return code
+
     def _params(self, argv: list[str]) -> "dict[str, Any]":
         import time
 
@@ -137,19 +150,19 @@ class _Command:
             "terminal": [io.is_terminal(fd) for fd in range(3)],
             "width": io.width() if io.is_terminal(1) else 80,
             "request": io.request,
-            "operator": self._proof(argv),
             "project": self._project(),
             "key": self._key(),
         }
 
-    def _proof(self, argv: list[str]) -> str:
+    def _proof(self, nonce: object) -> str:
         """That this is the operator, where it is. The token itself is shown to nobody."""
         token = "" if self._io.env.get("ACCORD_AGENT") else _word_in(f"{self._home}/operator/token")
-        if not token:
+        # Anything else could hold words of another command.
+        if not token or not isinstance(nonce, str) or not nonce.isalnum() or len(nonce) > 64:
             return ""
         from accord import proof
 
-        return proof.make(token, "\0".join(argv))
+        return proof.make(token, proof.of_command(nonce, self._argv))
 
     def _key(self) -> str:
         """The name of the key in the environment, so that a hub with another one writes nothing with it, or plainly."""
@@ -192,6 +205,8 @@ class _Command:
             path = os.path.abspath(params["path"])
             inside = path.startswith(f"{self._home}/agents/") and path.endswith(".token")
             return {"token": _word_in(path) if inside else ""}
+        if method == "cli.proof":
+            return {"proof": self._proof(params["nonce"])}
         if method == "cli.read_input" and self._names("-"):
             return _data(self._io.read_input(params["most"]))
         if method == "cli.read_file" and self._names(params["path"]):

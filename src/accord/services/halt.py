@@ -4,6 +4,7 @@ A file that cannot be read, leads nowhere or is odd means halted. Lifting a halt
 there must each be engaged again by a person.
 """
 
+import errno
 import os
 
 from accord import errors
@@ -42,7 +43,9 @@ class Halt:
             fd = os.open(self._count_path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return 0
-        except OSError:
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise folder.refusal(error, self._count_path) from None  # which says nothing of halts
             return _NOBODY_ENGAGED
         try:
             text = os.read(fd, _MOST_BYTES).strip()
@@ -54,7 +57,10 @@ class Halt:
 
     def set(self, reason: str) -> None:
         """Halt everything; the reason of an earlier halt stays when there is no new one."""
-        folder.make_folder(self._folder)
+        try:
+            folder.make_folder(self._folder)
+        except errors.DataDirError as error:
+            raise errors.HaltUnwritable(**error.details) from None
         if os.path.isdir(self.path):
             return  # odd, and so halted already
         if reason or self.reason() is None:
@@ -69,7 +75,7 @@ class Halt:
         try:
             os.rmdir(self.path) if os.path.isdir(self.path) else os.unlink(self.path)
         except OSError as error:
-            raise folder.refusal(error, self.path) from None
+            raise _refusal(error, self.path) from None
         return True
 
     def _read(self) -> str:
@@ -90,8 +96,15 @@ class Halt:
             finally:
                 os.close(fd)
             os.rename(mine, path)
+        except errors.DataDirError as error:
+            raise errors.HaltUnwritable(**error.details) from None
         except OSError as error:
-            raise folder.refusal(error, path) from None
+            raise _refusal(error, path) from None
+
+
+def _refusal(error: OSError, path: str) -> errors.AccordError:
+    refusal = folder.refusal(error, path)
+    return errors.HaltUnwritable(**refusal.details) if isinstance(refusal, errors.DataDirError) else refusal
 
 
 class HaltAtLook(Halt):
@@ -99,11 +112,15 @@ class HaltAtLook(Halt):
 
     def __init__(self, user_home: str) -> None:
         super().__init__(user_home)
+        self._count = _NOBODY_ENGAGED
         self.look()
 
     def look(self) -> None:
         self._reason = super().reason()
-        self._count = super().count()
+        try:
+            self._count = super().count()
+        except errors.DataDirError:
+            pass  # no file can be opened for now; then it is what it was
 
     def reason(self) -> str | None:
         return self._reason

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-READY_WITHIN_S = 20.0
+READY_WITHIN_S = 10.0  # unless the settings say otherwise
 STOP_WITHIN_S = 10.0
 
 ANSWER_WITHIN_S = 2.0  # when it is asked whether it is there
 
+_STARTED_S = 5.0  # when many want to start it, who all ask
 _GRACE_S = 2.0  # after its deadline, for a hub to end by itself
 _LOOK_S = 0.5  # for what is only good to know
 _MOST_BYTES = 4096
@@ -53,8 +54,8 @@ class Outside:
     def status(self) -> "dict[str, Any]":
         return status(self._home)
 
-    def answers(self) -> bool:
-        return self._ask("hub.ping", ANSWER_WITHIN_S) is not None
+    def answers(self, within_s: float = ANSWER_WITHIN_S) -> bool:
+        return self._ask("hub.ping", within_s) is not None
 
     def stop(self, deadline_s: float) -> bool:
         return stop(self._home, deadline_s)
@@ -121,6 +122,11 @@ def start(home: str, options: "Mapping[str, int]", timeout_s: float = READY_WITH
     finally:
         gate.close()
     check_port(found, options.get("port"))
+    if not Outside(home).answers(_STARTED_S):
+        now = status(home)
+        if now["pid"] == found["pid"] and not now.get("stopping"):
+            raise errors.HubSilent(pid=found["pid"], timeout_seconds=_STARTED_S)
+        return start(home, options, timeout_s)  # it went away just now
     return {"started": False, **found}
 
 
@@ -144,7 +150,8 @@ def _settled(home: str, timeout_s: float) -> "dict[str, Any]":
     if found.get("stopping") and platform.wait_for_end(found["pid"], timeout_s):
         found = status(home)
     if found.get("stopping"):
-        raise errors.HubFailed(reason=f"the one before it, process {found['pid']}, does not end")
+        reason = f"the one before it, process {found['pid']}, did not end within {timeout_s:g} s"
+        raise errors.HubFailed(reason=reason, timeout_seconds=timeout_s)
     return found
 
 
@@ -179,8 +186,8 @@ def _ask_to_stop(home: str, pid: int, deadline_s: float) -> None:
     try:
         connection = Connection(place.socket_path(home), _GRACE_S)
         try:
-            shown = proof.make(Home(home).operator_token(), "session.open")
-            connection.call("session.open", {"operator": shown}, _GRACE_S)
+            shown = proof.make(Home(home).operator_token(), "session.open hub.stop")
+            connection.call("session.open", {"operator": shown, "purpose": "hub.stop"}, _GRACE_S)
             connection.call("hub.stop", {"deadline": deadline_s}, _GRACE_S)
         finally:
             connection.close()
@@ -224,8 +231,10 @@ def _spawn(files: HubFiles, gate: Gate, options: "Mapping[str, int]", timeout_s:
     finally:
         os.close(told)
     if word is None:
-        reason = f"it said nothing for {timeout_s:g} s" if process.poll() is None else _last_line(files)
-        raise errors.HubFailed(reason=reason)
+        if process.poll() is None:
+            reason = f"it did not say that it is ready within {timeout_s:g} s"
+            raise errors.HubFailed(reason=reason, timeout_seconds=timeout_s)
+        raise errors.HubFailed(reason=_last_line(files))
     if "error" in word:
         from accord.errors.table import from_json
 
