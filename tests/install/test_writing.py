@@ -127,7 +127,6 @@ def test_whoever_dies_between_two_files_leaves_none_half_made(
         if lying.kind == "file":
             known = [one[path].content for one in (before, installed) if path in one]
             assert lying.content in known or ".accord-" in path  # which is the new file before it had its name
-    _drop_unfinished(place)
     if is_install:
         place.install(name, "user")
         assert place.lying() == installed
@@ -296,8 +295,3 @@ def _fail_at(step: int, fail: Any, patch: Any = None) -> None:
             real(*args)
 
         (patch or pytest.MonkeyPatch()).setattr(os, where, broken)
-
-
-def _drop_unfinished(place: Place) -> None:
-    for path in place.user.rglob(".*.accord-*"):
-        path.unlink()

@@ -2,6 +2,7 @@
 
 import difflib
 import errno
+import glob
 import os
 import stat
 
@@ -86,6 +87,7 @@ def make(changes: list[Change], record: "Record", is_install: bool) -> None:
     """Write what was planned. When one file fails, those before it become again what they were."""
     done: list[Change] = []
     made: list[str] = []
+    _sweep(changes)
     try:
         if is_install:
             record.folders += [path for path in _missing(changes) if path not in record.folders]
@@ -217,8 +219,20 @@ def _write(change: Change) -> None:
         raise _unwritable(change.path, error) from None
 
 
+def _sweep(changes: list[Change]) -> None:
+    """Drop what one that was killed has left beside the files: new ones that never got their names."""
+    for change in changes:
+        for path in glob.glob(f"{glob.escape(_unnamed(os.path.realpath(change.path)))}*"):
+            folder.unlink_if_there(path)
+
+
+def _unnamed(path: str) -> str:
+    """What a new file is called, with something behind it, until it is whole."""
+    return f"{os.path.dirname(path)}/.{os.path.basename(path)}.accord-"
+
+
 def _replace(path: str, data: bytes, mode: int | None) -> None:
-    mine = f"{os.path.dirname(path)}/.{os.path.basename(path)}.accord-{os.urandom(4).hex()}"
+    mine = f"{_unnamed(path)}{os.urandom(4).hex()}"
     fd = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666 if mode is None else 0o600)
     try:
         with open(fd, "wb") as file:
