@@ -670,7 +670,7 @@ class SettingsUnusable(AccordError):
 
 class SettingsTaken(AccordError):
     code, rpc, exit, http = "SETTINGS_TAKEN", -32141, 73, 409
-    text = "{path} {reason}. It stays as it is, and so does all else. Rename that or move it away, and run it again."
+    text = "{path} {reason}. It stays as it is, and so does all else. Move that away or rename it, and run it again."
 
 
 class CloneBusy(AccordError):
