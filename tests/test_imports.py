@@ -23,7 +23,7 @@ LAYERS = [
     {"operations"},
     {"api"},
     {"demo", "measure"},
-    {"brains", "runner", "wake", "peers"},
+    {"brains", "install", "runner", "wake", "peers"},
     {"hub"},
     {"cli"},
     {"doors"},  # above the commands, since one of them runs these

@@ -59,7 +59,7 @@ class Desk:
         self.project.mkdir()
         self.program = need_program(vendor.name)
         self._agents: list[Agent] = []
-        vendor.install(folder)
+        self.user.json("install", vendor.name)
         self.user.json("register", "ann")
 
     def start(self, model: Model, prompt: str = "Do it.", resume: str = "", **env: str) -> Agent:

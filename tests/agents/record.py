@@ -1,9 +1,6 @@
 """Writes recordings/: what the hooks of each real program were given, for tests that do without the programs.
 
-    python -m tests.agents.record
-
-As `python -m tests.agents.record FILE accord hook EVENT ...` it is such a hook, which notes what it gets, and then is
-accord.
+python -m tests.agents.record
 """
 
 import json
@@ -18,17 +15,25 @@ from typing import Any
 from tests.agents.desk import Desk
 from tests.agents.model import Model, call, run, say
 from tests.agents.programs import PROGRAMS
-from tests.agents.vendors import ACCORD, VENDORS, Vendor
+from tests.agents.vendors import VENDORS, Vendor
 
 RECORDINGS = Path(__file__).parent / "recordings"
 HOME = "/home/ann"  # instead of the folder that it was
 
 FIRST, SECOND = "first", "second"
 
+# In the place of the command `accord`.
+IN_BETWEEN = """#!{python}
+import sys
+if sys.argv[1] == "hook":
+    from {module} import note
+    note({notes!r}, sys.argv[1:])
+from accord.cli.main import main
+main()
+"""
+
 
 def main() -> None:
-    if len(sys.argv) > 1:
-        _note(Path(sys.argv[1]), sys.argv[2:])
     RECORDINGS.mkdir(exist_ok=True)
     for vendor in VENDORS:
         _record(vendor, vendor.name, _turn)
@@ -61,7 +66,10 @@ def _record(vendor: Vendor, name: str, play: Callable[[Desk], None]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder, "notes")
         desk = Desk(Path(folder), vendor)
-        vendor.install(desk.user.folder, f"{sys.executable} -m {__spec__.name} {notes} {ACCORD}")
+        accord = Path(folder, "accord")
+        accord.write_text(IN_BETWEEN.format(python=sys.executable, module=__spec__.name, notes=str(notes)))
+        accord.chmod(0o700)
+        desk.user.run("install", vendor.name, command=[str(accord)])
         os.environ["PYTHONPATH"] = desk.user.env["PYTHONPATH"] = os.getcwd()
         try:
             play(desk)
@@ -78,16 +86,16 @@ def _as_name(folder: str) -> str:
     return re.sub("[^A-Za-z0-9]", "-", folder)
 
 
-def _note(file: Path, command: list[str]) -> None:
+def note(file: str, words: list[str]) -> None:
+    """Keep what a hook gets on standard input, and leave it there."""
     given = sys.stdin.buffer.read()
-    event: dict[str, Any] = {"event": command[2], "given": json.loads(given)}
-    with file.open("a") as notes:
+    event: dict[str, Any] = {"event": words[1], "given": json.loads(given)}
+    with open(file, "a") as notes:
         notes.write(json.dumps(event, ensure_ascii=False) + "\n")
     told, tell = os.pipe()
     os.write(tell, given[:65536])
     os.close(tell)
     os.dup2(told, 0)
-    os.execv(command[0], command)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,11 @@
 """How each program of an agent is set up and started. One class for each, under the name that users type."""
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from accord import brains
 from tests.agents.model import Model
-
-ACCORD = str(Path(sys.executable).with_name("accord"))
-TIMEOUT_S = 10
 
 Env = dict[str, str]
 
@@ -18,10 +13,6 @@ Env = dict[str, str]
 class Vendor(Protocol):
     name: str
     proves_by_step: bool  # that the model has answered is shown by its next tool already, not only by the turn's end
-
-    def install(self, home: Path, accord: str = ACCORD) -> None:
-        """What `accord install` is for: have the program run accord as its hooks."""
-        ...
 
     def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
         """What comes before the prompt, and the variables. Settings that name the model are written here."""
@@ -39,17 +30,6 @@ class Vendor(Protocol):
 class Claude:
     name = "claude"
     proves_by_step = True
-
-    _EVENTS: Mapping[str, str] = {
-        "SessionStart": "start",
-        "UserPromptSubmit": "prompt",
-        "PostToolBatch": "step",
-        "Stop": "stop",
-        "SessionEnd": "end",
-    }
-
-    def install(self, home: Path, accord: str = ACCORD) -> None:
-        _write(home / ".claude/settings.json", {"hooks": _hooks(self.name, self._EVENTS, TIMEOUT_S, accord)})
 
     def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
         env = {
@@ -70,19 +50,6 @@ class Claude:
 class Codex:
     name = "codex"
     proves_by_step = False
-
-    _EVENTS: Mapping[str, str] = {
-        "SessionStart": "start",
-        "UserPromptSubmit": "prompt",
-        "PostToolUse": "step",
-        "Stop": "stop",
-        "SessionEnd": "end",
-    }
-
-    def install(self, home: Path, accord: str = ACCORD) -> None:
-        _write(
-            home / ".codex/hooks.json", {"hooks": _hooks(self.name, self._EVENTS, 3, accord)}
-        )  # it allows an end no more
 
     def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
         settings = {"name": "stub", "base_url": f"{model.url}/v1", "env_key": "STUB_KEY", "wire_api": "responses"}
@@ -107,21 +74,6 @@ class Gemini:
     name = "gemini"
     proves_by_step = False
 
-    _EVENTS: Mapping[str, str] = {
-        "SessionStart": "start",
-        "BeforeAgent": "prompt",
-        "AfterTool": "step",
-        "AfterAgent": "stop",
-        "SessionEnd": "end",
-    }
-
-    def install(self, home: Path, accord: str = ACCORD) -> None:
-        path = home / ".gemini/settings.json"
-        settings = json.loads(path.read_text()) if path.exists() else {}
-        _write(
-            path, {**settings, "hooks": _hooks(self.name, self._EVENTS, TIMEOUT_S * 1000, accord)}
-        )  # in milliseconds
-
     def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
         path = home / ".gemini/settings.json"
         settings = json.loads(path.read_text()) if path.exists() else {}
@@ -144,13 +96,6 @@ class Gemini:
 class OpenCode:
     name = "opencode"
     proves_by_step = True
-
-    def install(self, home: Path, accord: str = ACCORD) -> None:
-        plugin = (Path(brains.__file__).parent / "opencode.js").read_text()
-        assert plugin.count('["accord"]') == 1
-        path = home / ".config/opencode/plugin/accord.js"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(plugin.replace('["accord"]', json.dumps(accord.split())))
 
     def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
         provider = {
@@ -184,16 +129,6 @@ class OpenCode:
 
 
 VENDORS: tuple[Vendor, ...] = (Claude(), Codex(), Gemini(), OpenCode())
-
-
-def _hooks(brain: str, events: Mapping[str, str], timeout: int, accord: str) -> dict[str, Any]:
-    """The shape that three of four agree on."""
-    return {
-        name: [
-            {"hooks": [{"type": "command", "command": f"{accord} hook {event} --brain {brain}", "timeout": timeout}]}
-        ]
-        for name, event in events.items()
-    }
 
 
 def _write(path: Path, settings: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""OpenCode. Its hooks are functions of a plugin, `opencode.js`, which puts the answers of `accord hook` in place."""
+"""OpenCode. Its hooks are functions of a plugin (install/data/opencode.js), which puts in place what `accord hook` says."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

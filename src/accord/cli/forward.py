@@ -30,6 +30,7 @@ HERE = (
     "events",
     "hook start",  # writes where its program says
     "hub",
+    "install",
     "listen",
     "lock run",
     "reserve",
@@ -37,6 +38,7 @@ HERE = (
     "shellenv",
     "subscribe",
     "trust",
+    "uninstall",
 )
 _WITH_VALUE = ("--home", "--engine", "--hub-port")
 _VARIABLES = ("HOME", "NO_COLOR", "TERM", "CLAUDE_PID")

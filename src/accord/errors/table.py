@@ -99,6 +99,8 @@
     ├── CommitStopped        files that others have reserved are about to be committed
     ├── CommandNotFound      a program that `lock run` is to run, and cannot
     ├── HookForeign          a git hook that accord does not know how to change
+    ├── SettingsUnusable     a settings file of another program that cannot be read or changed
+    ├── SettingsTaken        one that has something else under accord's name
     ├── CloneBusy            a clone that has a run already
     └── BenchFailed          a worker of `accord bench` that did not come to its end
 
@@ -659,6 +661,16 @@ class CommandNotFound(AccordError):
 class HookForeign(AccordError):
     code, rpc, exit, http = "HOOK_FOREIGN", -32094, 73, 409
     text = "{path} {reason}, and stays as it is. Have it run `{line}`, and stop the commit when that ends with {stop}."
+
+
+class SettingsUnusable(AccordError):
+    code, rpc, exit, http = "SETTINGS_UNUSABLE", -32140, 73, 409
+    text = "{path} {reason}. It stays as it is, and so does all else. Mend that, and run it again."
+
+
+class SettingsTaken(AccordError):
+    code, rpc, exit, http = "SETTINGS_TAKEN", -32141, 73, 409
+    text = "{path} {reason}. It stays as it is, and so does all else. Move that away or rename it, and run it again."
 
 
 class CloneBusy(AccordError):
