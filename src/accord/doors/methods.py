@@ -78,7 +78,7 @@ class Connection:
         if function.here:
             raise errors.MethodNotFound(method=call.method, near=" in a hub: only a process of one's own can do that")
         params = _named(call, tuple(operations.parameters(function)))
-        wait_s = _wait_s(function, params)
+        wait_s = wait_of(function, params)
         call.limit(REQUEST_S + wait_s, time.monotonic())
         context = self._context(function.changes and not function.beyond and not wait_s, call.request)
         reads = not function.changes and not wait_s
@@ -212,7 +212,7 @@ def _page(call: Call) -> str:
     return f"{call.method} in docs/rpc.md"
 
 
-def _wait_s(function: Any, params: dict[str, Any]) -> float:
+def wait_of(function: Any, params: dict[str, Any]) -> float:
     """How long it waits, if it does; what is no time is left to the operation to refuse."""
     usual_s = (function.__kwdefaults__ or {}).get("wait", 0)
     given = params.get("wait")
