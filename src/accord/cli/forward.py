@@ -31,6 +31,7 @@ HERE = (
     "hub",
     "listen",
     "lock run",
+    "mcp",
     "reserve",
     "shell",
     "shellenv",

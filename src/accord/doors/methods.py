@@ -43,6 +43,7 @@ class Connection:
         }
         self.not_here: dict[str, str] = {}  # methods of other doors, with what to say of them
         self.feeds: list[Feed] = []
+        self.at_end: list[Callable[[], object]] = []  # what is to be done when the caller is gone
         self.reading = 0  # calls that only read, and whose answers may be large
         self.can_take: Callable[[], bool] = lambda: True  # whether what is pushed goes out, or piles up
         self._enter()
@@ -50,6 +51,8 @@ class Connection:
     def close(self) -> None:
         self.session.end()
         self._end_feeds()
+        for end in self.at_end:
+            end()
         self.peer.gone()
 
     def unblock(self) -> None:

@@ -1,15 +1,22 @@
 """MCP of one hub, for the doors that lead to it. The SDK is loaded for the first caller, in a thread: others go on."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from starlette.types import Receive, Scope, Send
-
+from accord import errors
+from accord.doors.methods import Connection
+from accord.doors.rpc import Call
+from accord.errors.table import to_json
 from accord.hub.core import Hub
 
 if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
     from accord.doors.mcp.server import Http, HubServer
+
+MOST_WAITING = 1_000  # messages of one caller at the socket that nobody has looked at yet
 
 _of_hubs: "WeakKeyDictionary[Hub, Mcp]" = WeakKeyDictionary()
 
@@ -17,26 +24,43 @@ _of_hubs: "WeakKeyDictionary[Hub, Mcp]" = WeakKeyDictionary()
 class Mcp:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._loading: asyncio.Future[Any] | None = None
+        self._loading: asyncio.Future[_Loaded] | None = None
         self._server: HubServer | None = None
         self._http: Http | None = None
 
+    def begin(self, connection: Connection, call: Call, params: dict[str, Any]) -> None:
+        """`mcp.open`: from here on this caller speaks MCP, in notifications `mcp.message`."""
+        came: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
+        if "mcp.message" in connection.own:
+            raise errors.InvalidRequest(reason="MCP was begun on this connection already")
+        connection.own["mcp.message"] = partial(_take, connection, came)
+        serving = self._hub.loop.create_task(self._serve(connection, came))
+        connection.at_end.append(serving.cancel)
+        call.answer({})
+
+    async def _serve(self, connection: Connection, came: "asyncio.Queue[dict[str, Any]]") -> None:
+        try:
+            server = await self.server()
+            await (await self._load()).serve(server, connection, came)
+        except Exception as error:
+            self._hub.failed("mcp", error)
+
     async def server(self) -> "HubServer":
         if self._server is None:
-            module = await self._load()
-            self._server = self._server or module.HubServer(self._hub)
+            loaded = await self._load()
+            self._server = self._server or loaded.HubServer(self._hub)
         return self._server
 
-    async def http(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def http(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """What comes to /mcp, from whom the door has let in."""
         server = await self.server()
         if self._http is None:
-            module = await self._load()
-            self._http = self._http or module.Http(self._hub, server)
+            loaded = await self._load()
+            self._http = self._http or loaded.Http(self._hub, server)
         await self._http(scope, receive, send)
 
-    async def _load(self) -> Any:
-        """The module with all that needs the SDK; one thread loads it, however many ask."""
+    async def _load(self) -> "_Loaded":
+        """What needs the SDK; one thread loads it, however many ask."""
         if self._loading is None:
             self._loading = self._hub.loop.run_in_executor(self._hub.pool, _load)
         return await asyncio.shield(self._loading)
@@ -49,7 +73,26 @@ def of(hub: Hub) -> Mcp:
     return _of_hubs[hub]
 
 
-def _load() -> Any:
-    from accord.doors.mcp import server
+def _take(connection: Connection, came: "asyncio.Queue[dict[str, Any]]", call: Call, params: dict[str, Any]) -> None:
+    try:
+        came.put_nowait(params)
+    except asyncio.QueueFull:
+        busy = errors.TooBusy(most=MOST_WAITING, what="messages that wait")
+        if "method" in params and "id" in params:
+            refused = {"jsonrpc": "2.0", "id": params["id"], "error": to_json(busy)}
+            connection.peer.notify("mcp.message", refused)
 
-    return server
+
+class _Loaded(NamedTuple):
+    """What needs the SDK."""
+
+    HubServer: "type[HubServer]"
+    Http: "type[Http]"
+    serve: Any
+
+
+def _load() -> _Loaded:
+    from accord.doors.mcp.lines import serve
+    from accord.doors.mcp.server import Http, HubServer
+
+    return _Loaded(HubServer, Http, serve)
