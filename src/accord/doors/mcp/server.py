@@ -13,7 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.models import InitializationOptions
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.subscriptions import ListenHandler
+from mcp.server.subscriptions import ListenHandler, SubscriptionBus
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
 from starlette.types import Receive, Scope, Send
@@ -127,13 +127,17 @@ class HubServer(Server[Any]):
     ) -> types.SubscriptionsListenResult:
         if len(self._listening) >= MOST_LISTENERS:
             raise _as_mcp(errors.TooBusy(most=MOST_LISTENERS, what="listeners"))
-        handler = ListenHandler(_Bus(self._changes, session_of(ctx).agent))
+        handler = ListenHandler(self.bus(session_of(ctx)))
         if not isinstance(ctx.request, Session):
             self._listening.add(handler)
         try:
             return await handler(ctx, params)
         finally:
             self._listening.discard(handler)
+
+    def bus(self, session: Session) -> SubscriptionBus:
+        """What an agent can be told of."""
+        return _Bus(self._changes, session.agent)
 
     def end(self) -> None:
         """Tell those who listen over HTTP that nothing more comes; `accord mcp` goes on with the next hub."""
