@@ -178,13 +178,19 @@ class _Pipe:
             return
         message: Message = said["params"]
         id = message.get("id")
-        if "method" not in message:
-            if isinstance(id, str) and id.startswith(_OURS):
-                return
+        if "method" not in message and isinstance(id, str) and id.startswith(_OURS):
+            self._tell(self._said.heard_again(id))
+        elif "method" not in message:
             self._answered(id, message)
+            self._out(message)
         elif self._said.is_known(message):
-            return
-        self._out(message)
+            self._tell(self._said.missed(_subscription_of(message)))
+        else:
+            self._out(message)
+
+    def _tell(self, messages: "list[Message]") -> None:
+        for message in messages:
+            self._out(message)
 
     def _answered(self, id: object, message: "Message") -> None:
         asked = self._open.pop(id, None)
@@ -215,8 +221,6 @@ class _Pipe:
         self._send({"jsonrpc": "2.0", "id": 2, "method": "mcp.open"})
         for message in self._said.again():
             self._pass_on(message)
-        for message in self._said.missed():
-            self._out(message)
 
     def _introduce(self) -> None:
         """Show who this is: an agent by its token, or nobody in particular. Never the operator."""
@@ -262,6 +266,7 @@ class _Said:
         self._subscribed: dict[str, Message] = {}  # by URI
         self._listening: dict[object, Message] = {}  # requests that stay open, by id
         self._acknowledged: set[object] = set()  # those of them that the client knows to be heard
+        self._repeated: dict[str, str] = {}  # URIs that the hub was asked for again, by the id of that
         self._before = False  # whether there was a hub before
 
     def note(self, message: "Message") -> None:
@@ -305,20 +310,25 @@ class _Said:
             return []
         said = [*self._begun.values(), *self._subscribed.values()]
         ours = [{**one, "id": f"{_OURS}{number}"} if "id" in one else one for number, one in enumerate(said)]
+        self._repeated = {
+            one["id"]: str(one["params"]["uri"]) for one in ours if one["method"] == "resources/subscribe"
+        }
         return [*ours, *self._listening.values()]
 
-    def missed(self) -> "list[Message]":
-        """That what it listens to may have changed while there was no hub."""
-        updated = "notifications/resources/updated"
-        told = [_notification(updated, {"uri": uri}) for uri in self._subscribed]
-        for id in self._acknowledged & self._listening.keys():
-            wanted = ((self._listening[id].get("params") or {}).get("notifications") or {}).get("resourceSubscriptions")
-            told += [_notification(updated, {"uri": uri, "_meta": {_SUBSCRIPTION: id}}) for uri in wanted or []]
-        return told
+    def heard_again(self, id: str) -> "list[Message]":
+        """What to tell when the next hub has answered one of the pipe's own requests."""
+        uri = self._repeated.pop(id, "")
+        return [_updated({"uri": uri})] if uri else []
+
+    def missed(self, id: object) -> "list[Message]":
+        """What may have changed for one who listens while there was no hub."""
+        asked = (self._listening[id].get("params") or {}) if id in self._listening else {}
+        uris = (asked.get("notifications") or {}).get("resourceSubscriptions") or []
+        return [_updated({"uri": uri, "_meta": {_SUBSCRIPTION: id}}) for uri in uris]
 
 
-def _notification(method: str, params: "Message") -> "Message":
-    return {"jsonrpc": "2.0", "method": method, "params": params}
+def _updated(params: "Message") -> "Message":
+    return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params}
 
 
 def _subscription_of(message: "Message") -> object:

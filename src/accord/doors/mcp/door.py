@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary
 from accord import errors
 from accord.doors.methods import Connection
 from accord.doors.rpc import Call
-from accord.errors.table import to_json
 from accord.hub.core import Hub
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from accord.doors.mcp.server import Http, HubServer
 
-MOST_WAITING = 1_000  # messages of one caller at the socket that nobody has looked at yet
+Came = asyncio.Queue[tuple[Call, dict[str, Any]]]  # messages of one caller at the socket, as they came
 
 _of_hubs: "WeakKeyDictionary[Hub, Mcp]" = WeakKeyDictionary()
 
@@ -30,15 +29,15 @@ class Mcp:
 
     def begin(self, connection: Connection, call: Call, params: dict[str, Any]) -> None:
         """`mcp.open`: from here on this caller speaks MCP, in notifications `mcp.message`."""
-        came: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
         if "mcp.message" in connection.own:
             raise errors.InvalidRequest(reason="MCP was begun on this connection already")
-        connection.own["mcp.message"] = partial(_take, connection, came)
+        came: Came = asyncio.Queue()
+        connection.own["mcp.message"] = partial(_take, came)
         serving = self._hub.loop.create_task(self._serve(connection, came))
         connection.at_end.append(serving.cancel)
         call.answer({})
 
-    async def _serve(self, connection: Connection, came: "asyncio.Queue[dict[str, Any]]") -> None:
+    async def _serve(self, connection: Connection, came: Came) -> None:
         try:
             server = await self.server()
             await (await self._load()).serve(server, connection, came)
@@ -73,14 +72,9 @@ def of(hub: Hub) -> Mcp:
     return _of_hubs[hub]
 
 
-def _take(connection: Connection, came: "asyncio.Queue[dict[str, Any]]", call: Call, params: dict[str, Any]) -> None:
-    try:
-        came.put_nowait(params)
-    except asyncio.QueueFull:
-        busy = errors.TooBusy(most=MOST_WAITING, what="messages that wait")
-        if "method" in params and "id" in params:
-            refused = {"jsonrpc": "2.0", "id": params["id"], "error": to_json(busy)}
-            connection.peer.notify("mcp.message", refused)
+def _take(came: "Came", call: Call, params: dict[str, Any]) -> None:
+    # It counts as being in flight until it is looked at: a caller with too many is not read.
+    came.put_nowait((call, params))
 
 
 class _Loaded(NamedTuple):

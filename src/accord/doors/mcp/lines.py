@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from accord.doors.methods import Connection
 
 if TYPE_CHECKING:
+    from accord.doors.mcp.door import Came
     from accord.doors.mcp.server import HubServer
 
 MOST_AT_ONCE = 256  # requests of one caller that are being answered; the next ones wait
@@ -23,7 +24,7 @@ _LOOK_S = 0.05  # how often to look whether a caller takes again what was sent
 _Stream = Any  # of the SDK's messages
 
 
-async def serve(server: "HubServer", connection: Connection, came: "asyncio.Queue[dict[str, Any]]") -> None:
+async def serve(server: "HubServer", connection: Connection, came: "Came") -> None:
     """Answer one caller until it is gone."""
     to_server, read = anyio.create_memory_object_stream[Any](0)
     write, from_server = anyio.create_memory_object_stream[SessionMessage](0)
@@ -40,19 +41,21 @@ class _Caller:
         self._connection = connection
         self._room = asyncio.Semaphore(MOST_AT_ONCE)
 
-    async def take(self, came: "asyncio.Queue[dict[str, Any]]", to_server: _Stream) -> None:
+    async def take(self, came: "Came", to_server: _Stream) -> None:
         """Pass on what the caller says, as whoever it has shown to be by then."""
         while True:
-            said = await came.get()
+            call, said = await came.get()
             try:
                 message = types.jsonrpc_message_adapter.validate_python(said, by_name=False)
             except ValidationError:
                 self._send(types.JSONRPCError(jsonrpc="2.0", id=None, error=_NO_MESSAGE))
+                call.answer({})
                 continue
             more = ServerMessageMetadata(request_context=self._connection.session, on_request_unanswered=self._free)
             if isinstance(message, types.JSONRPCRequest):
                 await self._room.acquire()
             await to_server.send(SessionMessage(message, more))
+            call.answer({})
 
     async def give(self, from_server: _Stream) -> None:
         async for answer in from_server:
