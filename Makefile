@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test test-more test-long check format bench requirements reference demo clean
+.PHONY: help test test-more test-long test-agents check format bench requirements reference demo clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -28,10 +28,14 @@ test: $(READY) ## the tests, in under five minutes
 	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS)
 
 test-more: $(READY) ## the same through more ways in and on more engines, as CI does
-	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m 'not long'
+	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m 'not long and not agents'
 
 test-long: $(READY) ## all tests, the long ones too
-	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m ''
+	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m 'not agents'
+
+test-agents: $(READY) ## those that need programs from npm, which it fetches into ~/.cache/accord-test
+	@$(PY) tools/npm.py
+	@$(PY) -m pytest -q -n 2 -m agents
 
 check: $(READY) ## formatting, lint, types, direction of imports
 	@$(PY) -m ruff format --check --quiet $(CODE) || { echo 'run: make format'; exit 1; }

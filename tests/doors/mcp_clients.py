@@ -77,6 +77,13 @@ def said(result: Any) -> str:
     return str(content.text)
 
 
+async def text_of(client: Client, uri: str) -> str:
+    """What a resource holds."""
+    found: Any = await client.read_resource(uri)
+    (content,) = found.contents
+    return str(content.text)
+
+
 def refused(result: Any) -> str:
     """The code of the error that a result tells of, with what an error always has."""
     assert result.is_error, result

@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 from accord import operations
 from accord.doors.mcp import tools
 from tests.cli.users import ACCORD, User
-from tests.doors.mcp_clients import BEFORE, NOW, TIMEOUT_S, WAYS, Home, refused, run, said
+from tests.doors.mcp_clients import BEFORE, NOW, TIMEOUT_S, WAYS, Home, refused, run, said, text_of
 from tests.readable import readable
 
 EVERY_WAY = pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_two_agents_work_together_by_mcp_alone(home: Home, way: str, revision: s
             await ben.call_tool("ack", {"ids": [id]})
             said(await ben.call_tool("send", {"reply_to": id, "message": "me"}))
             assert "| me" in said(await ann.call_tool("thread", {"conversation": id}))
-            assert "| me" in (await ann.read_resource(f"accord://thread/{id}")).contents[0].text
+            assert "| me" in await text_of(ann, f"accord://thread/{id}")
             assert (await ben.call_tool("check", {})).structured_content["messages"] == []
 
             names = (await ann.call_tool("discover", {})).structured_content["identities"]
@@ -62,13 +62,13 @@ def test_two_agents_work_together_by_mcp_alone(home: Home, way: str, revision: s
             assert written.structured_content["revision"] == 1
             again = await ben.call_tool("doc", {"do": "write", "name": "notes/plan", "text": "two", "base": 0})
             assert refused(again) == "CONFLICT"
-            assert (await ben.read_resource("accord://doc/notes%2Fplan")).contents[0].text == "one"
+            assert await text_of(ben, "accord://doc/notes%2Fplan") == "one"
             assert "notes/plan" in {one.name for one in (await ben.list_resources()).resources}
 
             said(await ann.call_tool("task", {"do": "add", "id": "t1", "title": "the first"}))
             assert (await ben.call_tool("task", {"do": "next"})).structured_content["agent"] == "ben"
             assert refused(await ann.call_tool("task", {"do": "claim", "id": "t1"})) == "ALREADY_CLAIMED"
-            assert "the first" in (await ann.read_resource("accord://tasks")).contents[0].text
+            assert "the first" in await text_of(ann, "accord://tasks")
             said(await ben.call_tool("task", {"do": "done", "id": "t1"}))
 
             held = (await ann.call_tool("lock", {"do": "acquire", "name": "port"})).structured_content
@@ -109,8 +109,7 @@ def test_the_tools_are_few_and_short_and_fit_their_operations() -> None:
 def test_what_the_list_of_operations_says_is_what_call_takes(home: Home, way: str, revision: str) -> None:
     async def story() -> None:
         async with home.client(way, revision) as ben:
-            found: Any = await ben.read_resource("accord://operations")
-            listed = found.contents[0].text
+            listed = await text_of(ben, "accord://operations")
             assert said(await ben.call_tool("call", {"operation": "help"})) == listed
             pushed = {"operation": "queue.push", "params": {"queue": "jobs", "payload": "p"}}
             assert (await ben.call_tool("call", pushed)).structured_content["sequence"] == 1
@@ -128,7 +127,7 @@ def test_errors_have_their_code_and_their_details(home: Home) -> None:
         async with home.client("http", NOW) as ben:
             lost = await ben.call_tool("send", {"to": ["anna"], "message": "hello"})
             assert refused(lost) == "RECIPIENT_NEVER_REGISTERED"
-            assert lost.structured_content["details"]["identities"] == "anna"
+            assert "anna" in lost.structured_content["details"].values()
             assert "ann" in lost.structured_content["error_message"]
             assert refused(await ben.call_tool("nothing", {})) == "METHOD_NOT_FOUND"
             assert refused(await ben.call_tool("doc", {"do": "burn"})) == "USAGE"
@@ -242,7 +241,7 @@ def test_a_message_cannot_pass_for_what_accord_says(home: Home, way: str, revisi
             await ann.call_tool("send", {"to": ["ben"], "message": hostile})
             for text in (
                 said(await ben.call_tool("check", {})),
-                (await ben.read_resource("accord://inbox")).contents[0].text,
+                await text_of(ben, "accord://inbox"),
             ):
                 lines = text.split("\n")
                 assert lines[1].startswith('<accord-mail n="')
