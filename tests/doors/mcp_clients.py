@@ -15,7 +15,6 @@ from tests.hubs import Hub
 
 TIMEOUT_S = 20.0
 BEFORE, NOW = "legacy", "2026-07-28"  # how the SDK calls the revisions until 2025-11-25, and the one since
-WAYS = ("http", "stdio")
 
 
 class Home:
@@ -42,6 +41,7 @@ class Home:
 
     @asynccontextmanager
     async def client(self, way: str, revision: str, name: str = "ben", **more: Any) -> AsyncIterator[Client]:
+        """By "http", or by "stdio"."""
         self.hub.start()
         if way == "http":
             async with self.http(revision, self.headers(name), **more) as client:

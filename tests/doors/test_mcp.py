@@ -21,11 +21,17 @@ from mcp.shared.exceptions import MCPError
 from accord import operations
 from accord.doors.mcp import tools
 from tests.cli.users import ACCORD, User
-from tests.doors.mcp_clients import BEFORE, NOW, TIMEOUT_S, WAYS, Home, refused, run, said, text_of
+from tests.doors.mcp_clients import BEFORE, NOW, TIMEOUT_S, Home, refused, run, said, text_of
 from tests.readable import readable
 
 EVERY_WAY = pytest.mark.parametrize(
-    ("way", "revision"), [(way, revision) for way in WAYS for revision in (BEFORE, NOW)]
+    ("way", "revision"),
+    [
+        ("http", NOW),
+        ("stdio", BEFORE),
+        pytest.param("http", BEFORE, marks=pytest.mark.more),
+        pytest.param("stdio", NOW, marks=pytest.mark.more),
+    ],
 )
 REVISIONS = pytest.mark.parametrize("revision", [BEFORE, NOW])
 MOST_TOKENS = 2_500
