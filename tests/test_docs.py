@@ -31,14 +31,34 @@ def test_every_engine_is_in_the_docs() -> None:
 )
 def test_the_python_in_the_docs_runs(page: Path, tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks)],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_python_in_the_docs_has_the_types_it_shows(tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "how-to/python.md").read_text(), re.DOTALL)
+    (tmp_path / "page.py").write_text("\n".join(blocks))
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "page.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_make_targets_in_the_docs_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for page in PAGES:
         assert set(re.findall(r"`make ([a-z-]+)", page.read_text())) <= targets, page
+
+
+def test_each_word_of_the_glossary_is_there_once() -> None:
+    words = re.findall(r"^- \*\*(.+?)\*\*", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+    assert len(words) > 50
+    assert sorted(words) == sorted(set(words))
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -20,6 +20,9 @@ TYPES = {
     "Flag": "bool",
     "Text": "str",
     "Path": "str",
+    "Folder": "str",
+    "Group": "str",
+    "Command": "str",
     "Name": "str",
     "Label": "str",
     "Labels": "str | list[str]",
@@ -31,6 +34,7 @@ TYPES = {
     "TaskId": "str",
     "TaskIds": "str | list[str]",
     "TaskState": "str",
+    "Session": "str",
     "Revision": "int",
     "Place": "int",
     "Grant": "int",
@@ -41,10 +45,15 @@ TYPES = {
 HEAD = '''"""Every operation as a method. Made by `make reference`; a test compares."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-Call = Callable[[str, Mapping[str, object]], dict[str, Any]]
-AsyncCall = Callable[[str, Mapping[str, object]], Awaitable[dict[str, Any]]]
+if TYPE_CHECKING:
+    from accord.operations import results
+
+# mypy: no-warn-return-any
+# A call is of any operation; that each gives what stands here is tested in tests/operations/test_results.py.
+Call = Callable[[str, Mapping[str, object]], Any]
+AsyncCall = Callable[[str, Mapping[str, object]], Awaitable[Any]]
 '''
 
 
@@ -75,9 +84,10 @@ def _method(word: str, wait: str, group: str, name: str) -> str:
     params = [f"{param}: {TYPES[kind]}{_default(defaults, param)}" for param, (kind, _) in wanted.items()]
     given = "{" + ", ".join(f'"{param}": {param}' for param in wanted) + "}"
     signature = f"self, *, {', '.join(params)}" if params else "self"
+    shape = function.__annotations__["return"]
     doc = (function.__doc__ or "").strip()
     return (
-        f"\n    {word}def {name}({signature}) -> dict[str, Any]:\n"
+        f'\n    {word}def {name}({signature}) -> "{shape}":\n'
         f'        """{doc}"""\n'
         f'        return {wait}self._call("{group}.{name}", {given})\n'
     )

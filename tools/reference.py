@@ -13,6 +13,7 @@ from accord.errors import AccordError, table
 from accord.operations import NAMES, find, parameters
 from accord.operations.schema import WORDS
 from accord.settings import SETTINGS
+from tools import results
 from tools.api import groups_module
 
 ROOT = Path(__file__).parent.parent
@@ -34,9 +35,10 @@ Made from `src/accord/operations/` by `make reference`. Each is one function, re
 (`accord.open().mail.send(...)`), and as a method of [JSON-RPC](rpc.md), whose `method` is what stands in the first
 column and whose `params` are the parameters by these names. Verbs of the [command line](cli.md) call them too.
 *operator*: agents may not. *halted*: refused while everything is halted. *own process*: no method of JSON-RPC.
+What they give has the fields that stand [below](#what-they-give).
 
-| operation | what it does | parameters | |
-| --- | --- | --- | --- |
+| operation | what it does | parameters | gives | |
+| --- | --- | --- | --- | --- |
 """
 
 SETTINGS_INTRO = """\
@@ -73,7 +75,8 @@ def all_errors() -> list[type[AccordError]]:
 
 
 def operations_page() -> str:
-    return OPERATIONS_INTRO + "".join(_operation_row(f"{group}.{name}") for group in NAMES for name in NAMES[group])
+    rows = [_operation_row(f"{group}.{name}") for group in NAMES for name in NAMES[group]]
+    return OPERATIONS_INTRO + "".join(rows) + results.section()
 
 
 def _operation_row(name: str) -> str:
@@ -93,7 +96,7 @@ def _operation_row(name: str) -> str:
         if holds
     ]
     doc = (function.__doc__ or "").strip().replace("\n", " ")
-    return f"| `{name}` | {doc} | {', '.join(words)} | {', '.join(notes)} |\n"
+    return f"| `{name}` | {doc} | {', '.join(words)} | `{results.name_of(name)}` | {', '.join(notes)} |\n"
 
 
 def settings_page() -> str:

@@ -7,9 +7,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from accord import api
 from accord.api import Accord
+
+if TYPE_CHECKING:
+    from accord.operations.results import Message
 
 WORKERS = ("ann", "ben")
 TASKS = (
@@ -33,32 +37,32 @@ Now you:
 """
 
 
-def main() -> None:
-    if len(sys.argv) == 3:
-        work(*sys.argv[1:])
-        return
+def main() -> dict[str, Any]:
+    """What came of it."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="accord-demo-") as folder:
         # A home and a HALT of its own: whatever is going on in yours is not touched.
         os.environ["HOME"] = folder
         for variable in [name for name in os.environ if name.startswith("ACCORD_")]:
             del os.environ[variable]
-        show(f"{folder}/home")
-    print(f"All of it took {time.monotonic() - started:.1f} s, with no server running.\n\n{NEXT}", end="")
+        found = show(f"{folder}/home")
+    took_s = round(time.monotonic() - started, 1)
+    print(f"All of it took {took_s} s, with no server running.\n\n{NEXT}", end="")
+    return {**found, "took_s": took_s}
 
 
-def show(home: str) -> None:
+def show(home: str) -> dict[str, Any]:
     workers: dict[str, subprocess.Popen[bytes]] = {}
     try:
         with api.open(home) as lead:
-            talk(home, lead, workers)
+            return talk(home, lead, workers)
     finally:
         for worker in workers.values():
             worker.kill()
             worker.wait()
 
 
-def talk(home: str, lead: Accord, workers: "dict[str, subprocess.Popen[bytes]]") -> None:
+def talk(home: str, lead: Accord, workers: "dict[str, subprocess.Popen[bytes]]") -> dict[str, Any]:
     lead.agent.register(identity="lead")
     workers |= {name: start(home, name) for name in WORKERS}
     wait_until(lambda: {found["identity"] for found in lead.agent.discover()["identities"]} >= set(WORKERS))
@@ -75,12 +79,12 @@ def talk(home: str, lead: Accord, workers: "dict[str, subprocess.Popen[bytes]]")
     workers["ann"] = start(home, "ann")
     print("ann comes back, and finds what she had not acknowledged waiting for her.\n")
     answers += collect(lead, len(TASKS) - len(answers))
-    report(sent, answers)
+    return report(sent, answers)
 
 
-def collect(lead: Accord, count: int) -> list[dict[str, str]]:
+def collect(lead: Accord, count: int) -> "list[Message]":
     """The next answers."""
-    found: list[dict[str, str]] = []
+    found: list[Message] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(found) < count and time.monotonic() < deadline:
         new = lead.mail.check(identity="lead", limit=count - len(found), wait=1)["messages"]
@@ -90,13 +94,14 @@ def collect(lead: Accord, count: int) -> list[dict[str, str]]:
     return found
 
 
-def report(sent: dict[str, tuple[str, str]], answers: list[dict[str, str]]) -> None:
+def report(sent: dict[str, tuple[str, str]], answers: "list[Message]") -> dict[str, Any]:
     ids = {answer["reply_to"]: answer["message_id"] for answer in answers}
     for question, (name, task) in sent.items():
         print(f"  {name}  {task:24} answered by {ids.get(question, 'nobody')}")
-    answered = [answer["reply_to"] for answer in answers]
-    once = "each exactly once" if sorted(answered) == sorted(sent) else "NOT each exactly once"
-    print(f"\n{len(set(answered))} of {len(sent)} tasks are answered, {once}.")
+    answered = [str(answer["reply_to"]) for answer in answers]
+    is_once = sorted(answered) == sorted(sent)
+    print(f"\n{len(set(answered))} of {len(sent)} tasks are answered, {'' if is_once else 'NOT '}each exactly once.")
+    return {"tasks": len(sent), "answered": len(set(answered)), "each_once": is_once}
 
 
 def work(home: str, name: str) -> None:
@@ -133,4 +138,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) == 3:
+        work(*sys.argv[1:])
+    else:
+        main()

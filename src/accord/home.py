@@ -50,6 +50,14 @@ class Home:
         gid = self.gid()
         return gid is not None and (gid in groups or uid == os.stat(self.path).st_uid)
 
+    def make_operator_token(self) -> None:
+        """While there is room for it: it is needed where there may be none, as for `unhalt` and `hub stop`."""
+        if not os.path.lexists(f"{self.path}/operator/token"):
+            try:
+                self.operator_token()
+            except errors.AccordError:
+                pass  # whoever needs it will be told
+
     def operator_token(self) -> str:
         """The operator's token, made when there is none; "" where it is out of reach, as in a sandbox."""
         path = f"{self.path}/operator/token"
@@ -104,7 +112,8 @@ class Tokens:
         except PermissionError as error:
             if place.is_shared(self.path):
                 return ""  # another member's
-            raise folder.refusal(error, self.path_of(name)) from None
+            reason = "this user may not read it"
+            raise errors.DataDirError(path=self.path_of(name), errno=error.errno, reason=reason) from None
         except OSError as error:
             raise folder.refusal(error, self.path_of(name)) from None
 

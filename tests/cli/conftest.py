@@ -17,6 +17,8 @@ BOTH_WAYS = ("test_words", "test_streams", "test_hostile", "test_settings")
 ALONE = {
     # no command, or one that makes no home
     "test_without_a_verb_there_is_help",
+    "test_the_demo_for_a_program",
+    "test_help_has_one_placeholder_for_each_thing",
     "test_the_version_everywhere",
     "test_near_matches",
     "test_what_is_no_command_is_a_usage_error",

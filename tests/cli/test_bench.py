@@ -1,6 +1,7 @@
 """accord bench: the race and the figures, as people and programs get them."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -35,6 +36,26 @@ def test_one_engine_for_so_long_as_a_table(user: User) -> None:
     assert done.code == 0
     assert len(re.findall("^memory ", done.out, re.MULTILINE)) == len(workload.NAMES)
     assert "no update was lost in the race of 10 threads with 100 updates each" in done.out
+
+
+def test_a_duration_alone_ends_it(user: User) -> None:
+    done = user.run("bench", "--engine", "memory", "--duration", "0.5", "--json")
+    assert done.code == 0, done.err
+    reads = [row["operations"] for row in done.json["results"] if row["workload"] == "read"]
+    assert reads[0] > 1000
+
+
+def test_it_measures_the_disk_of_the_home_and_leaves_nothing_there(
+    user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user.env["TMPDIR"] = str(tmp_path / "nowhere")
+    assert user.run("bench", "--engine", "sqlite", "--operations", "4").code == 0
+    assert os.listdir(user.home) == []
+    homes = []
+    monkeypatch.setattr(workload, "_open", lambda folder, url: homes.append(folder))
+    with pytest.raises(errors.BenchFailed):
+        measure(["memory"], 4, 0, lambda done, total: None, str(tmp_path))
+    assert Path(homes[0]).parent == tmp_path
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "memory"])

@@ -79,6 +79,19 @@ def test_what_is_edited_is_written(user: User) -> None:
     assert left(user) == []
 
 
+def test_an_edit_keeps_the_end(user: User) -> None:
+    def end() -> object:
+        return user.json("doc", "read", "plan")["expires_at"]
+
+    user.json("doc", "write", "plan", "--text=one", "--ttl=3600")
+    before = end()
+    assert before
+    user.run("doc", "edit", "plan", env=editor(user, 'echo two >>"$1"'))
+    assert (text_of(user), end()) == ("onetwo\n", before)
+    user.run("doc", "edit", "plan", "--ttl=0", env=editor(user, 'echo three >>"$1"', name="other"))
+    assert end() is None
+
+
 def test_a_new_document(user: User) -> None:
     done = user.run("--json", "doc", "edit", "memory/notes.md", env=editor(user, 'basename "$1" >"$1"'))
     assert (done.json["revision"], done.json["changed"]) == (1, True)

@@ -1,6 +1,7 @@
 """`accord doc import` and `accord doc export`: files made documents, and documents files, and nothing else touched."""
 
 import os
+import re
 import socket
 from pathlib import Path
 
@@ -185,3 +186,25 @@ def test_what_is_missing(user: User, notes: Path) -> None:
     done = user.run("doc", "export", "out", "--prefix", "nothing")
     assert (done.code, done.out) == (0, "nothing done\n")
     assert user.run("doc", "export", "notes/a.md/x").code == 0  # no document, and so no file
+
+
+@WITH_HUB
+def test_a_text_from_a_pipe_outlives_a_conflict(user: User) -> None:
+    for text in ("one", "two"):
+        user.json("doc", "write", "plan", "--text", text)
+    for words in (["-"], ["--file=-"]):
+        done = user.run("doc", "write", "plan", "--base=1", *words, stdin=b"m\xc3\xbcne\r\n")
+        assert done.error == "CONFLICT"
+        found = re.search(r"Your text is kept in (\S+); theirs is shown by: accord (.*) \[CONFLICT\]", done.err)
+        assert found, done.err
+        kept = Path(found[1])
+        assert (kept.read_bytes(), kept.stat().st_mode & 0o777) == (b"m\xc3\xbcne\r\n", 0o600)
+        kept.unlink()
+        assert user.run(*found[2].split()).out == "two"
+    details = user.run("--json", "doc", "write", "plan", "--base=1", "-", stdin=b"mine").json["details"]
+    assert (details["mine"], details["text"], details["base_text"]) == ("mine", "two", "one")
+    assert "kept" not in user.run("doc", "write", "plan", "--base=1", "--text=mine").err  # whoever wrote it has it
+    user.json("doc", "rm", "plan")
+    done = user.run("doc", "write", "plan", "--base=1", "-", stdin=b"mine")
+    assert "theirs is removed" in done.err
+    Path(re.findall(r"kept in (\S+);", done.err)[0]).unlink()

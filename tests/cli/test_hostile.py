@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from accord import errors
+from accord.cli import main
 from tests.cli.users import ACCORD, EXIT_CODES, Done, User
+from tests.robustness.disks import need_root
 
 MAIL = ("send", "--from", "ann", "--to", "ben")
 
@@ -230,3 +233,46 @@ def test_hostile_names(name: str | bytes, user: User) -> None:
         assert len(done.err) < 1000
     assert sorted(path for path in user.folder.rglob("*")) == before
     assert [found["identity"] for found in user.json("discover")["identities"]] == ["human", "ann"]
+
+
+@pytest.mark.covers("Q3")
+@pytest.mark.parametrize("most", [6, 7, 8, 9, 10, 12])
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_too_few_files_may_be_open(most: int, option: str, ann: User) -> None:
+    """Not even the errors may be there to be loaded then."""
+    for verb in ("send --from ann --to ben --message x", "search x", "nonsense", "doctor"):
+        done = ann.run(command=("/bin/sh", "-c", f"ulimit -n {most}; exec accord {option} {verb}"))
+        assert done.code in EXIT_CODES, (verb, done)
+        if done.code == 71:
+            assert done.error == "TOO_MANY_FILES", (verb, done)
+            assert set(done.json if option else ()) in (set(), {"status", "error_code", "error_message", "details"})
+
+
+def test_the_last_words_are_those_of_the_errors() -> None:
+    for (exit, code, text), kind in (
+        (main._INTERNAL, errors.AccordError),
+        (main._INTERRUPTED, errors.Interrupted),
+        (main._TOO_MANY_FILES, errors.TooManyFiles),
+    ):
+        assert (exit, code, text) == (kind.exit, kind.code, kind.text)
+
+
+@pytest.mark.covers("Q3")
+def test_a_file_that_cannot_be_written_is_not_said_to_be_unreadable(ann: User) -> None:
+    done = ann.run("doctor", "--log", "/proc/nothing")
+    assert done.error == "FILE_UNWRITABLE", done
+    assert "/proc/nothing cannot be written" in done.err
+
+
+@pytest.mark.covers("Q3")
+def test_what_may_not_be_read_is_said_to_be_so(ann: User) -> None:
+    need_root()
+    for path in [ann.home, *ann.home.rglob("*")]:
+        os.chown(path, 54321, -1)
+    (ann.home / "agents/ann.token").chmod(0)
+    done = ann.as_nobody(*MAIL, "--message", "x", env={"ACCORD_AGENT": "ann"}, user=54321)
+    assert done.error == "DATA_DIR_ERROR", done
+    assert "this user may not read it" in done.err
+    (ann.home).chmod(0)
+    done = ann.as_nobody("discover", user=54321)
+    assert "this user may not read and write there" in done.err

@@ -14,6 +14,7 @@ import pytest
 
 from accord import platform
 from tests.cli.users import ACCORD, User
+from tests.operations.processes import until_it_waits
 
 pytestmark = pytest.mark.covers("S6")
 
@@ -51,6 +52,18 @@ def test_its_exit_code_is_the_commands(user: User, script: str, code: int) -> No
     done = user.run("lock", "run", "build", "--owner", "ann", "--", "sh", "-c", script)
     assert (done.code, done.out, done.err) == (code, "", "")
     assert user.json("lock", "list")["locks"] == []
+
+
+def test_who_has_no_name_has_one_of_the_process(user: User) -> None:
+    said = user.run("--json", "lock", "run", "build", "--", ACCORD, "lock", "list", "--json")
+    assert said.code == 0, said.err
+    [lock] = said.json["locks"]
+    host, _, pid = lock["owner"].rpartition(".")
+    assert host
+    assert pid.isdigit()
+    named = user.run("lock", "run", "build", "--", ACCORD, "lock", "list", "--json", env={"ACCORD_AGENT": "ann"})
+    assert named.json["locks"][0]["owner"] == "ann"
+    assert user.run("lock", "acquire", "build").error == "USAGE"  # somebody else has to release it
 
 
 def test_what_the_command_says_and_reads_is_untouched(user: User) -> None:
@@ -167,8 +180,9 @@ STUBBORN = "trap '' 15; echo $$ > pid; touch $0; while :; do sleep 0.05; done"
 @pytest.mark.parametrize(("script", "at_least_s"), [("echo $$ > pid; touch $0; sleep 60", 0), (STUBBORN, 5)])
 def test_a_lease_that_is_lost_ends_the_group(user: User, script: str, at_least_s: float) -> None:
     """Somebody stops the process that renews it, and another gets the lock."""
-    process = start(user, "sh", "-c", script, "made", ttl="0.6")
+    process = start(user, "sh", "-c", script, "made", ttl="2")
     pid = pid_in(user.work / "pid")
+    until_it_waits(process.pid)  # stopped while it renews, it would hold up everybody
     process.send_signal(signal.SIGSTOP)
     assert user.json("lock", "acquire", "build", "--owner", "ben")["token"] == 2
     process.send_signal(signal.SIGCONT)
@@ -246,9 +260,10 @@ def test_what_it_leaves_in_the_background_does_not_outlive_the_one_who_ends_it(u
 
 
 def test_no_guard_is_left_behind(user: User) -> None:
-    process = start(user, "sh", "-c", "touch $0; sleep 0.3", "made")
+    process = start(user, "sh", "-c", "touch $0; until [ -e counted ]; do sleep 0.05; done", "made")
     guards = children(process.pid)
     assert len(guards) == 2, "the command and its guard"
+    (user.work / "counted").touch()
     assert process.wait(20) == 0
     until(lambda: not any(is_running(pid) for pid in guards), "end of the guard")
     process.communicate()

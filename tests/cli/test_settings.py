@@ -1,6 +1,7 @@
 """Settings: which value holds, what the files may say, and what reading them costs."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -298,3 +299,28 @@ def test_trusting_what_is_not_there(user: User) -> None:
         assert (done.code, done.error) == (66, "FILE_UNREADABLE"), done
     project_file(user, "no_such_setting: 1\n")
     assert user.run("trust", ".").error == "INVALID_CONFIG"
+
+
+@pytest.mark.parametrize("what", ["bad", "not trusted", "variable"])
+def test_the_rest_is_shown_beside_what_is_wrong(what: str, user: User) -> None:
+    env: dict[str, str | None] = {"ACCORD_METRICS": "true"}
+    in_home = home_file(user, "inbox_limit: 7\n")
+    code = "INVALID_CONFIG"
+    if what == "bad":
+        project_file(user, "inbox_limit: [")
+    elif what == "not trusted":
+        project_file(user, "engine: files:/tmp/elsewhere\n")
+        code = "NOT_TRUSTED"
+    else:
+        env["ACCORD_INBOX_LIMIT"] = "many"
+    done = user.run("config", env=env)
+    assert (done.code, done.error) == (78, code), done
+    assert re.search(r"^metrics +True +\$ACCORD_METRICS$", done.out, re.MULTILINE)
+    assert (f"  {in_home}\n" in done.out) == (what != "variable")
+    for_programs = user.run("--json", "config", env=env).json
+    assert for_programs["error_code"] == code
+    assert "metrics" in [setting["name"] for setting in for_programs["details"]["settings"]]
+    found = user.run("--json", "doctor", env=env)
+    rows = {row["check"]: row for row in found.json["checks"]}
+    assert (found.code, rows["settings"]["ok"], rows["settings"]["error_code"]) == (1, False, code)
+    assert all(rows[name]["ok"] for name in ("versions", "home", "free space", "halt", "hub"))

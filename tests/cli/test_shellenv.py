@@ -45,12 +45,14 @@ FUNCTIONS = [
 class Shells:
     def __init__(self, home: Path, name: str = "bash", **env: str) -> None:
         self.name = name
+        self.command = "accord"
+        self.options = ""
         self.home = home
         path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
         self._env = {"HOME": str(home), "ACCORD_HOME": str(home / "accord"), "PATH": path, **env}
 
     def start(self, script: str) -> "subprocess.Popen[str]":
-        words = [self.name, "-c", f'eval "$(accord shellenv)"\n{script}']
+        words = [self.name, "-c", f'eval "$({self.command} {self.options} shellenv)"\n{script}']
         pipe = subprocess.PIPE
         return subprocess.Popen(words, env=self._env, cwd=self.home, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
@@ -127,8 +129,8 @@ def test_queues_and_tasks(shells: Shells) -> None:
         dequeue_command worker
         dequeue_command worker
         dequeue_command worker || echo $?
-        update_task_assignments ann build s1 && update_task_assignments ann build s1 && echo assigned
-        health_check_communication && echo healthy
+        update_task_assignments ann build "session 1" && update_task_assignments ann build "session 1" && echo assigned
+        health_check_communication >/dev/null && echo healthy
     """) == [
         "1",
         "Command enqueued with sequence 1",
@@ -138,6 +140,80 @@ def test_queues_and_tasks(shells: Shells) -> None:
         "1",
         "assigned",
         "healthy",
+    ]
+
+
+def test_health_says_what_is_wrong(shells: Shells) -> None:
+    good, bad, code = shells.run("""
+        health_check_communication
+        accord halt stop >/dev/null
+        health_check_communication 2>&1 || echo $?
+    """)
+    assert good.startswith("OK: sqlite:")
+    assert bad.startswith("CRITICAL: halt: Everything is halted")
+    assert code == "1"
+
+
+def test_they_go_on_with_what_shellenv_was_told(shells: Shells) -> None:
+    shells.options = '--home "my home" --engine="files:a store"'
+    assert shells.run("cd /; communication_backend_write a 1; safe_read_memory_file a; accord doc list") == [
+        "1",
+        "no documents",
+    ]
+    assert (shells.home / "my home").is_dir()
+    assert (shells.home / "a store").is_dir()
+
+
+def test_they_know_where_accord_is(shells: Shells) -> None:
+    assert shells.run("""
+        PATH=/usr/bin:/bin
+        communication_backend_write a 1 && safe_read_memory_file a
+        accord=accord; command -v accord
+    """) == ["1"]
+
+
+def test_accord_may_be_a_module(tmp_path: Path) -> None:
+    (tmp_path / "accord.py").write_text("raise SystemExit('of the working directory')")
+    bash = Shells(tmp_path)
+    bash.command = f"{sys.executable} -P -m accord"
+    assert bash.run("communication_backend_write a 1 && safe_read_memory_file a") == ["1"]
+
+
+def test_an_accord_that_is_gone_is_a_failure(shells: Shells, tmp_path: Path) -> None:
+    (tmp_path / "accord-here").symlink_to(Path(sys.executable).parent / "accord")
+    shells.command = "./accord-here"
+    assert shells.run("rm accord-here; dequeue_command a || echo $?; communication_backend_write a 1 || echo $?") == [
+        "1",
+        "1",
+    ]
+
+
+def test_texts_that_no_argument_can_be(shells: Shells) -> None:
+    assert shells.run("""
+        set -eu
+        text=$(head -c 300000 /dev/zero | tr '\\0' 'x')
+        communication_backend_write a "$text"
+        safe_write_memory_file a "$text%s" true
+        begin_file_transaction; add_to_transaction b "$text"; commit_file_transaction
+        enqueue_command q "$text" high
+        for name in a b; do safe_read_memory_file $name | wc -c; done
+        dequeue_command q | wc -c
+        safe_read_memory_file a | tail -c 4
+        communication_backend_write a "$text" 60 more || echo $?
+        communication_backend_write a || echo $?
+        communication_backend_write || echo $?
+        enqueue_command || echo $?
+        safe_write_memory_file a "" && safe_read_memory_file a
+        communication_backend_write a "$text$text" || echo $?
+    """) == [
+        "Command enqueued with sequence 1",
+        "300003",
+        "300001",
+        "300001",
+        "x%s",
+        *["1"] * 4,
+        "",
+        "1",
     ]
 
 

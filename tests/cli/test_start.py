@@ -24,6 +24,7 @@ UNUSED = {
     "accord.errors.table", "accord.cli.help", "accord.cli.complete", "accord.api", "accord.testing", "accord.demo",
     "accord.store.engines.files", "accord.store.engines.memory", "accord.store.wrap", "accord.services.search",
     "accord.services.channels", "accord.services.discovery", "accord.settings.files", "accord.operations.schema",
+    "accord.operations.results",
 }  # fmt: skip
 
 

@@ -206,3 +206,21 @@ def test_a_person_sees_how_far_long_work_has_come(ann: User) -> None:
     piped = ann.run("search", "word7")
     assert piped.code == 0
     assert not piped.err
+
+
+@pytest.mark.covers("Q3")
+@pytest.mark.parametrize("how", [">/dev/full", "| :"])
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_what_was_done_and_could_not_be_printed(how: str, option: str, ann: User) -> None:
+    """Whoever ran it again would send it twice."""
+    program = " ".join(["accord", option, *MAIL, "hello"])
+    if how == "| :":
+        done = shell(ann, f"mkfifo gone; : <gone & (sleep 0.1; {program}; echo $? >code) >gone")
+        code = int((ann.work / "code").read_text())
+    else:
+        done = shell(ann, f"{program} {how}")
+        code = done.code
+    (message,) = ann.json("sent", "ann")["messages"]
+    assert (code, done.error) == (74, "NOT_PRINTED"), done
+    assert message["message_id"] in done.err
+    assert "Run it again" not in done.err

@@ -240,3 +240,51 @@ def test_errors_for_people_and_for_programs(ann: User) -> None:
     assert found["error_message"] in people.err
     assert found["error_code"] == "RECIPIENT_NEVER_REGISTERED"
     assert found["details"]["names"] == "bem"
+
+
+@pytest.mark.covers("T2.1")
+def test_an_agent_is_named_by_the_option_wherever_by_a_word(ann: User) -> None:
+    ann.json(*ANN_TO_BEN, "--message", "hello")
+    for words in (["sent", "--identity", "ann"], ["sent", "--identity=ann", "--limit", "1"]):
+        assert len(ann.json(*words)["messages"]) == 1
+    assert ann.json("engage", "--identity", "ann", "--identity", "ben")["engaged"] == []
+    assert ann.json("check", "--identity", "ben")["identity"] == "ben"
+    assert ann.json("register", "--identity", "zoe")["identity"] == "zoe"
+    assert ann.run("sent", "ann", "--identity", "ben").error == "USAGE"
+
+
+@pytest.mark.covers("T2.1")
+def test_help_has_one_placeholder_for_each_thing(user: User) -> None:
+    """And brackets around what need not be given."""
+    usages = {
+        "check": "[NAME] [--limit N]",
+        "sent": "[NAME]",
+        "ack": "ID... [--identity NAME]",
+        "channel join": "CHANNEL [--identity NAME]",
+        "channel leave": "CHANNEL [--identity NAME]",
+        "lock acquire": "NAME [--owner LABEL]",
+        "task claim": "ID [--agent LABEL]",
+        "register": "NAME [--force] [--resume] [--project DIR]",
+        "reserve add": "GLOB... [--project DIR]",
+        "reserve release": "(GLOB... | --all) [--owner LABEL] [--project DIR]",
+        "doc export": "DIR",
+        "init": "[--group GROUP]",
+        "subscribe": "CHANNEL [--since TEXT | --after NUMBER] [--exec COMMAND]",
+        "listen": "[NAME] [--exec COMMAND]",
+    }
+    for verb, usage in usages.items():
+        shown = user.run(*verb.split(), "--help").out
+        assert shown.startswith(f"usage: accord {verb} {usage}"), shown
+        assert "  --engine ENGINE:PLACE  " in shown
+
+
+@pytest.mark.covers("T1.6")
+def test_what_is_acknowledged_is_counted_once(ann: User) -> None:
+    id = ann.json(*ANN_TO_BEN, "--message", "hello")["message_id"]
+    assert ann.run("ack", "--identity", "ben", id, id.upper(), id).out == "acknowledged 1\n"
+
+
+def test_the_demo_for_a_program(user: User) -> None:
+    found = user.json("demo")
+    assert found.pop("took_s") > 0
+    assert found == {"status": "ok", "tasks": 6, "answered": 6, "each_once": True}

@@ -52,7 +52,7 @@ class Done(NamedTuple):
     @property
     def error(self) -> str:
         """The code of the error that was reported, to a program or to a person."""
-        return str(self.json["error_code"]) if self.out else self.err.rpartition("[")[2].rstrip("]\n")
+        return str(self.json["error_code"]) if not self.err else self.err.rpartition("[")[2].rstrip("]\n")
 
 
 class User:

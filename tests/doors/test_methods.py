@@ -562,15 +562,25 @@ def test_who_listens_is_seen(hub: Hub, operator: Connection) -> None:
     def listener() -> Any:
         return ask(operator, "mail.check", identity="ben", peek=True)["listener"]
 
+    def who() -> Any:
+        found = ask(operator, "agent.discover")["identities"]
+        return next(one for one in found if one["identity"] == "ben")
+
     assert listener() is None
     with agent(hub, "ben") as ben:
         ask(ben, "mail.listen", identity="ben")
         found = listener()
         assert (found["connected"], found["pid"]) == (True, os.getpid())
+        assert who()["listener"]["pid"] == os.getpid()
+        ask(ben, "mail.send", sender="ben", to="ann", message="here I am")
+        sent_at = ask(operator, "mail.sent", sender="ben")["messages"][0]["timestamp"]
+        assert found["last_seen"] <= sent_at
     until(lambda: listener() is None, "it listens though it is gone")
+    assert who()["listener"] is None
+    assert who()["last_seen"] >= sent_at
 
 
-@pytest.mark.covers("T3.2")
+@pytest.mark.covers("T3.2", "T1.1")
 @pytest.mark.parametrize(
     ("method", "params", "code"),
     [

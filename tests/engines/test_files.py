@@ -48,6 +48,24 @@ def plan(tmp_path: Path, store: Files) -> Path:
 
 
 @pytest.mark.covers("S3")
+@pytest.mark.parametrize("way", ["in place", "by another file"])
+def test_a_newer_format_is_refused_on_writing_by_who_opened_the_store_before(
+    store: Files, tmp_path: Path, way: str
+) -> None:
+    write(store, "plan", "one")
+    label = tmp_path / "files" / "store"
+    old = label.read_text()
+    written = label if way == "in place" else tmp_path / "new"
+    written.write_text(old.replace("format 1", "format 10"))
+    written.replace(label)
+    with pytest.raises(errors.StoreTooNew, match="Upgrade accord"):
+        write(store, "plan", "two")
+    label.write_text(old)
+    assert text(store, "plan") == "one"
+    write(store, "plan", "two")
+
+
+@pytest.mark.covers("S3")
 def test_threads_may_make_one_store_at_once(tmp_path: Path) -> None:
     made: list[Files] = []
     for n in range(5):

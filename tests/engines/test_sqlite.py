@@ -4,7 +4,9 @@ import errno
 import gc
 import os
 import shutil
+import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from accord.store.engines.sqlite.link import Link
 from accord.store.local.bell import Bell
 from accord.store.open import open_store
 from accord.store.protocols import Ledger
+from accord.store.transaction import transact
 from accord.testing.conformance.tools import contents, is_quiet, put, value_of
 
 
@@ -29,6 +32,31 @@ def path(tmp_path: Path) -> str:
 
 def failing(*args: object) -> Any:
     raise OSError(errno.EIO, "on purpose")
+
+
+# Another program that locks the database without asking at the gate.
+
+
+@pytest.mark.covers("S1", "T3.12")
+@pytest.mark.parametrize("way", ["commit", "exclusive", "transact"])
+def test_another_program_is_waited_for_until_the_deadline_and_no_longer(path: str, way: str) -> None:
+    store = Sqlite(path)
+    put(store, "c", "a")
+    ways: dict[str, Callable[[], object]] = {
+        "commit": lambda: store.commit([], [Put("c", "b", b"")], timeout_s=0.3),
+        "exclusive": lambda: store.exclusive(0.3).__enter__(),
+        "transact": lambda: transact(store, lambda tx: tx.put("c", "b", b""), timeout_s=0.3),
+    }
+    with closing(apsw.Connection(path)) as other:
+        other.execute("begin immediate")
+        began = time.monotonic()
+        with pytest.raises(errors.LockTimeout, match="another program") as timeout:
+            ways[way]()
+        assert 0.2 <= time.monotonic() - began < 5
+        assert timeout.value.details["timeout_seconds"] == pytest.approx(0.3, abs=0.1)
+        other.execute("rollback")
+    put(store, "c", "b")
+    assert store._idle[-1]._db.execute("pragma busy_timeout").get == link.BUSY_MS
 
 
 # A batch that fails.

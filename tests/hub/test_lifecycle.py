@@ -330,6 +330,23 @@ def test_a_hub_that_is_just_stopping_is_waited_for(words: tuple[str, ...], ann: 
     assert daemons(ann) == [new]
 
 
+@pytest.mark.covers("T3.12")
+def test_a_hub_that_stands_still_is_waited_for_so_long(ann: User) -> None:
+    """As long as is set; and the error says for what."""
+    before = "import asyncio, accord.hub.core as core\n"
+    before += "async def drain(hub, deadline): await asyncio.sleep(60); return True\ncore.Hub.drain = drain"
+    with foreground(ann, *daemon_program(ann, before)) as old:
+        old.send_signal(signal.SIGTERM)
+        wait_until(lambda: status(ann).get("stopping"), "a hub that stops")
+        old.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        done = ann.run("--json", "hub", "start", env={"ACCORD_WAIT_TIMEOUT_S": "1"})
+        assert (done.error, done.json["details"]["timeout_seconds"]) == ("HUB_FAILED", 1), done
+        assert f"process {old.pid}, did not end within 1 s" in done.json["error_message"]
+        assert 0.9 < time.monotonic() - began < 8
+        old.kill()
+
+
 def another(user: User, pid: int) -> int:
     """The hub that runs, if it is not the one known."""
     found = status(user)["pid"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -10,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from accord.services import checkup
+from accord.services import checkup, doctor
 from accord.store.contract import Put
 from accord.store.open import open_store
+from tests.operations.processes import until_it_waits
 from tests.operations.ways import ACCORD, CommandLine, Python, Refused, Way
 
 pytestmark = pytest.mark.covers("S13")
@@ -25,7 +27,19 @@ def found(way: Way) -> dict[str, dict[str, Any]]:
 def test_all_is_well(here: Python) -> None:
     result = here.do("home.doctor")
     assert result["healthy"], result
-    expected = {"versions", "settings", "home", "free space", "store", "agents", "tokens", "clock", "locks", "queues"}
+    expected = {
+        "versions",
+        "settings",
+        "home",
+        "free space",
+        "engine",
+        "store",
+        "agents",
+        "tokens",
+        "clock",
+        "locks",
+        "queues",
+    }
     assert expected | {"tasks", "halt", "hub"} == set(found(here))
 
 
@@ -51,8 +65,46 @@ def test_a_wait_that_is_too_long(lone_shell: CommandLine, monkeypatch: pytest.Mo
     assert (check["ok"], check["error_code"]) == (False, "NEEDS_ATTENTION")
     assert "ben has waited" in check["found"]
     assert "ann" in check["found"]
+    [lock] = check["locks"]
+    assert (lock["name"], lock["waiting"][0]["owner"]) == ("build", "ben")
     waiter.send_signal(signal.SIGINT)
     waiter.wait(20)
+
+
+def test_each_lock_and_who_waits_has_a_line(lone_shell: CommandLine) -> None:
+    for name in ("build", "deploy"):
+        lone_shell.do("lock.acquire", name=name, owner="ann")
+    waiter = lone_shell.start(["lock", "acquire", "build", "--owner", "ben", "--timeout", "30"])
+    until_it_waits(waiter.pid)
+    said = subprocess.run([ACCORD, "doctor"], env=lone_shell.env(), capture_output=True, text=True, check=True).stdout
+    assert re.search(r"^ +build: ann has held it for [\d.]+ s, ben has waited [\d.]+ s$", said, re.MULTILINE)
+    assert re.search(r"^ +deploy: ann has held it for [\d.]+ s$", said, re.MULTILINE)
+    waiter.send_signal(signal.SIGINT)
+    waiter.wait(20)
+
+
+def test_the_engine_is_named(here: Python, lone_shell: CommandLine) -> None:
+    assert here.do("home.doctor")["engine"] == here.engine
+    said = subprocess.run([ACCORD, "doctor"], env=lone_shell.env(), capture_output=True, text=True, check=True).stdout
+    assert re.search(rf"^ok +engine +{re.escape(lone_shell.engine)}; \d+ MiB free there$", said, re.MULTILINE)
+    assert doctor.shown("redis://ann:secret@example.org:6379/0") == "redis://example.org:6379/0"
+
+
+def test_a_store_elsewhere_is_looked_at_as_the_home_is(
+    lone_shell: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lone_shell.do("doc.write", name="plan", text="x")
+    path = Path(lone_shell.engine.partition(":")[2])
+    modes = {folder: folder.stat().st_mode for folder in (path, path.parent)}
+    for opened, mode in ((path, 0o755), (path.parent, 0o777)):
+        opened.chmod(mode)
+        check = found(lone_shell)["engine"]
+        assert (check["ok"], check["error_code"]) == (False, "DATA_DIR_ERROR")
+        assert str(opened) in check["found"]
+        opened.chmod(modes[opened])
+    assert found(lone_shell)["engine"]["ok"]
+    monkeypatch.setattr(doctor, "LEAST_FREE_MIB", 1 << 60)
+    assert found(lone_shell)["engine"]["error_code"] == "STORAGE_FULL"
 
 
 def test_dead_letters(here: Python) -> None:
@@ -119,7 +171,7 @@ def test_exit_code_watch_and_log(lone_shell: CommandLine, tmp_path: Path) -> Non
     assert first["at"] <= json.loads(log.read_text().splitlines()[1])["at"]
     assert log.stat().st_mode & 0o077 == 0
     for words in (["--watch", "x"], ["--log", "/nowhere/log"]):
-        assert lone_shell.run(["doctor", *words]).returncode in (2, 66)
+        assert lone_shell.run(["doctor", *words]).returncode in (2, 73)
     assert os.path.exists(log)
 
 

@@ -36,7 +36,7 @@ def test_ten_processes_change_one_document(lone_shell: CommandLine) -> None:
     race(lone_shell, times=10)
 
 
-@pytest.mark.long
+@pytest.mark.more
 def test_ten_processes_change_one_document_a_hundred_times(lone_shell: CommandLine) -> None:
     race(lone_shell, times=100)
 
@@ -55,7 +55,7 @@ def check_lines(way: Python, times: int, crowd: int = CROWD) -> None:
         assert [line for line in lines if line.startswith(f"w{n} ")] == [f"w{n} {time}" for time in range(times)]
 
 
-@pytest.mark.parametrize("times", [20, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [20, pytest.param(100, marks=pytest.mark.more)])
 def test_ten_threads_change_one_document_in_memory(memory: Python, times: int) -> None:
     with closing(open_store(memory.engine)) as store:
         in_threads(CROWD, lambda n: add_lines(context_on(store, memory.engine), NAMES[0], f"w{n}", times))

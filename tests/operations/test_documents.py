@@ -148,6 +148,29 @@ def test_what_ends_by_itself(here: Python) -> None:
     assert here.do("doc.read", name="plan")["expires_at"] is None
 
 
+def test_a_restore_keeps_the_end(here: Python) -> None:
+    def end() -> object:
+        return here.do("doc.read", name="plan")["expires_at"]
+
+    write(here, "one", ttl=3600)
+    first = end()
+    write(here, "two", ttl=7200)
+    second = end()
+    here.do("doc.restore", name="plan")
+    assert (read(here), end()) == ("one", second)
+    here.do("doc.rm", name="plan")
+    here.do("doc.restore", name="plan", revision=1)
+    assert end() == first
+    here.do("doc.restore", name="plan", revision=2, ttl=0)
+    assert end() is None
+    here.do("doc.restore", name="plan", revision=1, ttl=10)
+    assert end() < first  # type: ignore[operator]
+    here.do("doc.write", name="plan", text="x", keep_ttl=True)
+    assert end() is not None
+    write(here, "x")
+    assert end() is None
+
+
 def test_a_write_without_an_end_makes_it_stay(here: Python) -> None:
     write(here, "text", ttl=0.2)
     assert write(here, "text") == 2

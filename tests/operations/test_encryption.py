@@ -1,6 +1,7 @@
 """Encryption at rest: what people and agents wrote is in no file of the home."""
 
 import os
+import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +14,7 @@ from accord.store.open import open_store
 from tests.hubs import Hub
 from tests.operations.conftest import url_of
 from tests.operations.people import refusal, register, send, texts
-from tests.operations.ways import CommandLine, HubCommandLine, Python, Unix, Way
+from tests.operations.ways import ACCORD, CommandLine, HubCommandLine, Python, Unix, Way
 
 pytestmark = pytest.mark.covers("S14.2")
 
@@ -44,6 +45,51 @@ def test_nothing_that_was_written_can_be_read(way: Way, key_file: Path, user_hom
     assert len(way.do("mail.search", query=SECRET)["messages"]) == 1
     assert way.do("audit.verify")["entries"] == before + 5
     assert files_with(SECRET, user_home) == []
+
+
+def test_nothing_that_is_shared_can_be_read(way: Way, key_file: Path, user_home: Path) -> None:
+    """What is waiting as well as what is done, and what is kept of what others asked for."""
+    way.do("queue.push", queue="work", payload=SECRET, tries=1)
+    way.do("queue.push", queue="work", payload=SECRET)
+    taken = way.do("queue.pop", queue="work")
+    way.do("queue.fail", queue="work", receipt=taken["receipt"], reason=SECRET)
+    for id in ("a", "b"):
+        way.do("task.add", title=SECRET, id=id, text=SECRET)
+        way.do("task.claim", id=id, agent="ann", session=f"s-{SECRET}")
+        way.do("task.progress", id=id, agent="ann", note=SECRET)
+    way.do("task.block", id="a", reason=SECRET)
+    way.do("task.done", id="b", agent="ann", note=SECRET)
+    way.do("reserve.add", project=str(user_home), globs=["a"], owner="ann", note=SECRET)
+    way.do("tx.run", steps=[{"operation": "doc.write", "name": "plan", "text": SECRET}])
+    [dead] = way.do("queue.dead", queue="work")["entries"]
+    [waiting] = way.do("queue.peek", queue="work")["entries"]
+    assert (taken["payload"], dead["payload"], dead["reason"], waiting["payload"]) == (SECRET,) * 4
+    blocked, done = (way.do("task.show", id=id) for id in ("a", "b"))
+    assert (blocked["title"], blocked["text"], blocked["reason"], done["note"]) == (SECRET,) * 4
+    assert way.do("reserve.list")["reservations"][0]["note"] == SECRET
+    assert files_with(SECRET, user_home) == []
+
+
+@pytest.mark.covers("S16")
+def test_nothing_that_a_shell_has_begun_can_be_read(tmp_path: Path, key_file: Path, user_home: Path) -> None:
+    done = subprocess.run(
+        ["sh", "-c", SHELL],
+        env={**os.environ, "PATH": f"{Path(ACCORD).parent}:/usr/bin:/bin"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"begun\n{SECRET}\n{SECRET}\n"
+    assert files_with(SECRET, user_home) == []
+
+
+SHELL = f"""
+    eval "$(accord shellenv)"
+    begin_file_transaction && add_to_transaction plan {SECRET} && echo begun
+    grep -rl {SECRET} "$HOME"
+    safe_read_memory_file plan
+    commit_file_transaction && safe_read_memory_file plan
+"""
 
 
 def test_without_the_key_or_with_another(

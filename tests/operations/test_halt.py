@@ -1,5 +1,6 @@
 """HALT: everything stops within a step, and agents that were there go on only when a person says so."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from tests.operations.people import refusal, register, send, states, token_of, unread
 from tests.operations.processes import until_it_waits
-from tests.operations.ways import CommandLine, Python, Way, exit_of
+from tests.operations.ways import ACCORD, CommandLine, Python, Way, exit_of
 
 HALT = ".config/cross-agent-comms/HALT"
 
@@ -134,14 +135,49 @@ def test_an_odd_halt_can_be_lifted(memory: Python, user_home: Path, odd: str) ->
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["stop", "now"], ["-x"], ["--stop", "now"], ["--reason"], ["-"], ["--", "--json"], ["x" * 100_000]],
-    ids=["", "words", "x", "stop", "reason", "dash", "after", "long"],
-)
+    [[], ["stop", "now"], ["-x"], ["--stop", "now"], ["--reason"], ["-"], ["--", "--json"], ["x" * 100_000], ["-f"],
+     ["please", "--help"], ["please", "--version"], ["please", "-h"], ["--help", "please"], ["please", "--status"],
+     ["--status", "please"], ["--hub-port", "99999", "stop"], ["--hub-port"], ["--home"], ["--home="],
+     ["stop", "--home"], ["--engine", "nonsense", "stop"], ["--json=1"], ["--version=1"], ["--", "--help"]],
+    ids=" ".join,
+)  # fmt: skip
 def test_halt_cannot_fail_over_how_it_is_typed(user_home: Path, words: list[str]) -> None:
     shell = CommandLine(f"sqlite:{user_home}/store.db")
-    done = shell.run(["halt", *words])
+    done = subprocess.run([ACCORD, "halt", *words], env=shell.env(), capture_output=True, check=False)
     assert (user_home / HALT).exists(), done.stdout
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"ACCORD_AGENT": "No Name"}, {"ACCORD_HOME": "/proc/nothing"}, {"ACCORD_LOCK_TIMEOUT_S": "soon"}],
+    ids=str,
+)
+def test_halt_needs_no_home_and_no_name(user_home: Path, variables: dict[str, str]) -> None:
+    env = {**CommandLine(f"sqlite:{user_home}/store.db").env(), **variables}
+    done = subprocess.run([ACCORD, "halt", "stop"], env=env, capture_output=True, check=False)
+    assert (done.returncode, (user_home / HALT).read_text()) == (0, "stop\n"), done
+
+
+def test_halt_halts_where_nobody_reads_what_is_printed(user_home: Path) -> None:
+    shell = CommandLine(f"sqlite:{user_home}/store.db")
+    subprocess.run(["/bin/sh", "-c", f"{ACCORD} halt stop >&-"], env=shell.env(), capture_output=True, check=False)
+    assert (user_home / HALT).exists()
+
+
+@pytest.mark.parametrize(("word", "shows"), [("--help", b"usage"), ("-h", b"usage"), ("--version", b"accord ")])
+def test_help_for_halt_does_not_halt(user_home: Path, word: str, shows: bytes) -> None:
+    done = CommandLine(f"sqlite:{user_home}/store.db").run(["halt", word])
+    assert shows in done.stdout or b"version" in done.stdout
+    assert not (user_home / HALT).exists()
+
+
+def test_a_halt_that_cannot_be_written_says_what_to_mend(memory: Python, user_home: Path) -> None:
+    """Another home would not help."""
+    (user_home / ".config").touch()
+    refused = refusal("HALT_UNWRITABLE", memory.do, "halt.set", reason="stop")
+    assert str(user_home / ".config") in refused.text
+    assert "--home" not in refused.text
 
 
 def test_a_halt_without_a_reason_keeps_the_earlier_one(way: Way) -> None:

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from accord import errors
-from accord.model import PRIORITIES
+from accord.model import PRIORITIES, new_request
 from accord.operations import call
 from accord.operations.context import local
 from accord.store.contract import Instant
 from accord.store.open import open_store
 from accord.store.wrap.faulty import chance, faulty, work_twice
+from tests.operations.people import insist
 from tests.operations.stores import Clocked
 
 SOON = st.sampled_from([0.0, 0.5, 1.0, 2.0])
@@ -47,7 +48,8 @@ class Queues(RuleBasedStateMachine):
         self.receipts = ["never-given"]
 
     def do(self, word: str, **params: Any) -> dict[str, Any]:
-        return call(self.context, f"queue.{word}", {"queue": "q", **params})
+        self.context.caller.request = new_request()
+        return insist(self.context, f"queue.{word}", {"queue": "q", **params})
 
     @rule(priority=st.sampled_from(PRIORITIES), delay=SOON, tries=st.integers(1, 3))
     def push(self, priority: str, delay: float, tries: int) -> None:
@@ -171,15 +173,21 @@ class UnluckyQueues(Queues):
     fate = staticmethod(lambda: chance(seed=7, conflict=0.2, moved=0.02))
 
 
+class UntoldQueues(Queues):
+    """Of the end of some commits nobody is told."""
+
+    fate = staticmethod(lambda: chance(seed=8, conflict=0.1, moved=0.02, lost=0.1, never=0.1))
+
+
 @pytest.mark.covers("S7")
-@pytest.mark.parametrize("machine", [Queues, UnluckyQueues])
+@pytest.mark.parametrize("machine", [Queues, UnluckyQueues, UntoldQueues])
 def test_a_queue_is_as_the_model(machine: type[Queues]) -> None:
     run(machine, examples=40, steps=30)
 
 
 @pytest.mark.long
 @pytest.mark.covers("S7")
-@pytest.mark.parametrize("machine", [Queues, UnluckyQueues])
+@pytest.mark.parametrize("machine", [Queues, UnluckyQueues, UntoldQueues])
 def test_a_queue_is_as_the_model_for_long(machine: type[Queues]) -> None:
     run(machine, examples=1000, steps=80)
 

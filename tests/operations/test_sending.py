@@ -31,6 +31,21 @@ def test_to_one_who_is_offline_or_gone(way: Way) -> None:
     assert "ben" in refusal("RECIPIENT_GONE", send, way, "ann", "ben").text
 
 
+@pytest.mark.covers("T5.1")
+def test_one_error_names_all_who_cannot_get_it(way: Way) -> None:
+    register(way, "ann", "ben", "cal")
+    way.do("agent.unregister", identity="cal")
+    refused = refusal("RECIPIENT_NEVER_REGISTERED", send, way, "ann", ["ben", "zoe", "A B", "cal", "yan", "-"])
+    lists = {name: refused.details[name] for name in ("never", "gone", "invalid")}
+    assert lists == {"never": ["zoe", "yan"], "gone": ["cal"], "invalid": ["A B", "-"]}
+    assert all(name in refused.text for name in ("zoe", "yan", "cal", "A B", "'-'"))
+    only_gone = refusal("RECIPIENT_GONE", send, way, "ann", ["ben", "cal"]).details
+    assert (only_gone["names"], only_gone["gone"], only_gone["invalid"]) == ("cal", ["cal"], [])
+    for to in (["ben", "A B", "-"], ["A B", "-"]):
+        assert refusal("INVALID_IDENTITY", send, way, "ann", to).details["invalid"] == ["A B", "-"]
+    assert unread(way, "ben") == []
+
+
 @pytest.mark.covers("T3.8")
 def test_to_oneself(way: Way) -> None:
     register(way, "ann")

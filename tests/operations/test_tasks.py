@@ -110,10 +110,10 @@ def test_tasks_that_wait_for_others(way: Way) -> None:
 def test_assignments(way: Way) -> None:
     for id in ("a", "b"):
         add(way, id=id)
-    way.do("task.assign", id="b", agent="ann", session="s1")
+    way.do("task.assign", id="b", agent="ann", session="session with spaces, ü")
     refused = refusal("NOT_READY", way.do, "task.claim", id="b", agent="ben")
     assert "assigned to ann" in refused.text
-    way.do("task.assign", id="b", agent="ann", session="s1")
+    way.do("task.assign", id="b", agent="ann", session="session with spaces, ü")
     assert take(way, "ann") == "b"  # before what anybody may take
     refusal("ALREADY_CLAIMED", way.do, "task.assign", id="b", agent="ben")
     way.do("task.release", id="b", agent="ann")
@@ -123,7 +123,15 @@ def test_assignments(way: Way) -> None:
     assert listed(way, agent="ben") == ["b"]
     assert way.do("task.claim", id="b", agent="ben")["state"] == "claimed"
     found = [(one["agent"], one["session"], one["status"]) for one in way.do("task.show", id="b")["assignments"]]
-    assert found == [("ann", "s1", "reassigned"), ("ben", "", "claimed")]
+    assert found == [("ann", "session with spaces, ü", "reassigned"), ("ben", "", "claimed")]
+
+
+@pytest.mark.parametrize("session", ["", " ", "two\nlines", "\x1b[2J", "x" * 129])
+def test_what_no_session_is_called(here: Python, session: str) -> None:
+    here.do("task.add", title="x", id="a")
+    for operation in ("task.assign", "task.claim"):
+        refusal("USAGE", here.do, operation, id="a", agent="ann", session=session)
+    here.do("task.assign", id="a", agent="ann", session="x" * 128)
 
 
 def test_the_board(way: Way) -> None:

@@ -52,7 +52,7 @@ def test_10_processes(lone_shell: CommandLine) -> None:
     work_all(lone_shell, each=8)
 
 
-@pytest.mark.long
+@pytest.mark.more
 def test_10_processes_and_100_tasks_each(lone_shell: CommandLine) -> None:
     work_all(lone_shell, each=100)
 
@@ -80,8 +80,9 @@ def work_all(shell: CommandLine, each: int) -> None:
         assert done.index(f"n{n}") < done.index(f"n{n - 1}"), "the newest come first"
 
 
-def test_10_threads(memory: Python) -> None:
-    ids = [memory.do("task.add", title="x")["id"] for _ in range(60)]
+@pytest.mark.parametrize("each", [6, pytest.param(100, marks=pytest.mark.more)])
+def test_10_threads(memory: Python, each: int) -> None:
+    ids = [memory.do("task.add", title="x")["id"] for _ in range(PROCESSES * each)]
     took: list[str] = []
 
     def work(agent: str) -> None:
@@ -106,7 +107,7 @@ def test_one_task_claimed_by_10_at_the_same_instant(lone_shell: CommandLine) -> 
     claim_all(lone_shell, rounds=5)
 
 
-@pytest.mark.long
+@pytest.mark.more
 def test_one_task_claimed_by_10_at_the_same_instant_100_times(lone_shell: CommandLine) -> None:
     claim_all(lone_shell, rounds=100)
 

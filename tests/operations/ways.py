@@ -18,6 +18,7 @@ from accord.errors.table import from_json
 from accord.operations import find
 from tests.doors.zmq_agent import Agent, read_key
 from tests.hubs import Hub
+from tests.operations.shapes import misfits, shape_of
 
 ACCORD = str(Path(sys.executable).with_name("accord"))
 
@@ -140,7 +141,7 @@ class Python:
         group, _, word = operation.partition(".")
         with accord.open(engine=self.engine, agent=self.agent, token=self.token) as home:
             try:
-                return dict(getattr(getattr(home, group), word)(**params))
+                return _checked(operation, getattr(getattr(home, group), word)(**params))
             except AccordError as error:
                 raise Refused(error.code, str(error), error.details) from error
 
@@ -211,7 +212,7 @@ class _Door:
         if find(operation).here:  # type: ignore[attr-defined]
             return Python(self.engine, self.agent, self.token).do(operation, **params)
         try:
-            return self.call(operation, params)
+            return _checked(operation, self.call(operation, params))
         except AccordError as error:
             raise Refused(error.code, str(error), error.details) from error
 
@@ -283,6 +284,12 @@ class Http(_Door):
             raise AssertionError(f"{operation} was refused at the door, and nowhere else")
         assert response.status == 200, answer
         return _result(answer)
+
+
+def _checked(operation: str, result: dict[str, Any]) -> dict[str, Any]:
+    """A result, of the shape that the operation says it has."""
+    assert not misfits(result, shape_of(operation))
+    return result
 
 
 def _result(answer: dict[str, Any]) -> dict[str, Any]:

@@ -30,8 +30,10 @@ DATA = {"read", "write", "pwrite64"}  # the strings of all other calls are names
 # Rebuilt by the first to open the database, and written through memory, which strace does not see.
 UNSEEN = "-shm"
 
-# A call that succeeded; a failed one has the result -1.
-_CALL = re.compile(r"\d+ +(?P<name>\w+)\((?P<args>.*)\) += (?P<result>\d\w*)", re.DOTALL)
+FLUSHES = {"fsync", "fdatasync"}  # which leave something behind when they fail, as no other call does
+
+# A failed call has the result -1.
+_CALL = re.compile(r"\d+ +(?P<name>\w+)\((?P<args>.*)\) += (?P<result>-?\d\w*)", re.DOTALL)
 _ARGUMENT = re.compile(
     r' *(?:"(?P<text>(?:\\x..)*)"|(?P<fd>\w+)<(?P<path>(?:\\x..)*)>(?:\(deleted\))?|(?P<word>[^,]+))'
 )
@@ -75,7 +77,7 @@ class _Open:
 def record(
     home: Path, arguments: Sequence[str], log: Path, *options: str, command: Sequence[str] = WORKER
 ) -> list[Step]:
-    """Run a worker, and give its successful calls on the home and what it said. `options` are strace's."""
+    """Run a worker, and give its calls on the home that did something, and what it said. `options` are strace's."""
     run = strace.run(arguments, log, "-xx", "-s", "3000000", "-e", f"trace={TRACED}", *options, command=command)
     assert (run.status, run.complaints) == (0, "")
     return [step for step in parse(run.log) if _concerns(step, home)]
@@ -85,7 +87,7 @@ def parse(log: str) -> Iterator[Step]:
     for line in log.splitlines():
         assert "<unfinished" not in line, "a worker with one thread only can be replayed"
         match = _CALL.match(line)
-        if match is not None:
+        if match is not None and (match["result"] != "-1" or match["name"] in FLUSHES):
             arguments = [_argument(found) for found in _ARGUMENT.finditer(match["args"])]
             yield Step(match["name"], arguments, int(match["result"], 0))
 
@@ -172,7 +174,11 @@ class Machine:
         self._disk.truncate(self._open[int(fd.word)].inode, size.number)
 
     def _fsync(self, fd: Argument, result: int) -> None:
-        if file := self._open.get(int(fd.word)):
+        file = self._open.get(int(fd.word))
+        if result < 0:
+            assert file is not None, "the flush of a folder failed"
+            self._disk.refuse(file.inode)
+        elif file:
             self._disk.sync(file.inode)
         else:
             self._sync_folder(Path(fd.path))

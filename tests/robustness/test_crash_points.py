@@ -113,7 +113,7 @@ ACTIONS = {
 
 # The kind of lock makes no difference to how the files engine tidies up.
 CASES = [
-    pytest.param(engine, action, marks=[pytest.mark.more] if engine == "files-mkdir" or action == "tidy" else [])
+    pytest.param(engine, action, marks=[pytest.mark.more] if engine == "files-mkdir" else [])
     for engine in ENGINES
     for action in ACTIONS
     if (engine, action) != ("files-mkdir", "tidy")

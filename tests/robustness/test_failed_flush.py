@@ -61,6 +61,36 @@ def test_power_cut_after_a_flush_that_failed_in_another_process(
     assert acknowledged(machine.said) == (5, 6)
 
 
+@pytest.mark.covers("S4")
+@pytest.mark.parametrize("many", [2, 5])
+@pytest.mark.parametrize("engine", POWER_ENGINES)
+def test_a_process_goes_on_once_its_flushes_work_again(
+    engine: str, many: int, quick_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the disk refused is not on it; what is acknowledged afterwards is, whenever the power goes then."""
+    prepared, home, left = quick_path / "prepared", quick_path / "home", quick_path / "left"
+    prepare(engine, prepared, (1, 2, 3))
+    tidy_up(engine, prepared)
+    flush = flush_of(engine, prepared, quick_path / "whole")
+    refused = f"inject={flush.name}:error=EIO:when={flush.number}..{flush.number + many - 1}"
+    steps = record(home, Job(engine, prepared, 3, 9).start(home), quick_path / "log", "-e", refused)
+    machine = Machine(home, prepared)
+    monkeypatch.setattr(platform, "boot_id", lambda: "the boot after the power cut")
+    assert [step.result for step in steps if step.name == flush.name and step.result < 0] == [-1] * many
+    for at, step in enumerate(steps):
+        machine.take(step)
+        for seed in range(min(2, step.ways)):
+            machine.after_power_cut(random.Random(f"{at} {seed}"), left)
+            found = check_store(engine, left)
+            assert {1, 2, 3, *acknowledged(machine.said)} <= set(found) <= set(range(1, 10)), f"after {step}"
+            shutil.rmtree(left)
+    failed = failures(machine.said)
+    assert failed[4] == "OUTCOME_UNKNOWN"
+    assert set(failed.values()) <= {"OUTCOME_UNKNOWN", "STORAGE_FAILING"}
+    assert len(failed) <= many
+    assert acknowledged(machine.said) == tuple(range(4 + len(failed), 10))
+
+
 def flush_of(engine: str, prepared: Path, whole: Path) -> strace.Call:
     """The flush that makes change 4 durable."""
     return [call for call in points_of(Job(engine, prepared, 3, 4), whole) if COMMITS[engine] in call.text][-1]

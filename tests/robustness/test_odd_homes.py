@@ -26,7 +26,7 @@ from tests.robustness.homes import (
     prepare,
     url_in,
 )
-from tests.robustness.worker import change
+from tests.robustness.worker import NOBODY, change
 
 Make = Callable[[Path], object]
 
@@ -256,6 +256,20 @@ def test_a_read_only_file_system(engine: str, tmp_path: Path) -> None:
                 open_store(url_in(engine, place))
         disk.mount_again("rw")
         assert check_store(engine, home) == (1, 2)
+
+
+@pytest.mark.covers("S1", "T3.6")
+def test_a_database_that_may_only_be_read_is_refused_by_its_name(quick_path: Path) -> None:
+    need_root()
+    home = quick_path / "home"
+    prepare("sqlite", home, (1,))
+    for path in (quick_path, home, *home.iterdir()):
+        os.chown(path, NOBODY, NOBODY)
+    (home / DB).chmod(0o400)
+    said = as_nobody("sqlite", home)
+    assert f"{home / DB} cannot be used: this user may not write to that file" in said
+    (home / DB).chmod(0o600)
+    assert check_store("sqlite", home) == (1,)
 
 
 def as_nobody(engine: str, home: Path) -> str:

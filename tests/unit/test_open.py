@@ -59,3 +59,30 @@ def test_a_missing_driver_is_named(other_engines: Path) -> None:
 def test_the_place_may_hold_colons() -> None:
     one, two = open_store("memory:a:b"), open_store("memory:a")
     assert one.snapshot().epoch == open_store("memory:a:b").snapshot().epoch != two.snapshot().epoch
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "files"])
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("", "'' cannot be used: it names no file or folder"),
+        ("/tmp/a\0b", r"'/tmp/a\x00b' cannot be used: it holds a NUL"),
+        ("/tmp/a\udc80b", r"'/tmp/a\udc80b' cannot be used: it is not UTF-8"),
+        ("~\ud800/b", r"'~\ud800/b' cannot be used: it is not UTF-8"),
+    ],
+)
+def test_a_place_that_no_file_can_have_is_refused(
+    engine: str, place: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(errors.DataDirError) as refused:
+        open_store(f"{engine}:{place}")
+    assert str(refused.value).startswith(reason)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_a_kind_of_lock_must_be_named_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(errors.DataDirError, match="names no file or folder"):
+        open_store("files:?lock=mkdir")
+    assert list(tmp_path.iterdir()) == []

@@ -1,14 +1,17 @@
 """What `transact` does by itself, whatever the engine: buffered pages, results, kept answers, tries."""
 
 import itertools
+import random
 import time
+from contextlib import closing
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accord import errors, jsontext
+from accord import errors, jsontext, platform
 from accord.store import names, transaction
 from accord.store.contract import MAX_PAGE, Append, Committed, Delete, Item, Number, Put
 from accord.store.open import open_store
@@ -228,12 +231,82 @@ def test_an_answer_that_is_over_is_given_anew() -> None:
     """With other params too: who made the key has long forgotten it."""
     store = new_store()
     assert transact(store, append_one, key="k", params=b"1") == 1
-    record = kept(store, "k") | {"expires_at": 1}
+    record = kept(store, "k") | {"expires_at": 1, "over_at": 0}
     store.commit([], [Put(*names.to_key(REQUESTS, "k"), jsontext.dumps(record).encode())])
     assert transact(store, append_one, key="k", params=b"2") == 2
     assert transact(store, append_one, key="k", params=b"2") == 2
     with pytest.raises(errors.IdReused):
         transact(store, append_one, key="k", params=b"1")
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_over"),
+    [
+        ({"expires_at": 1}, False),  # somebody set the wall clock
+        ({"over_at": 0}, False),  # the machine has run for longer than the wall clock says
+        ({"expires_at": 1, "over_at": 0}, True),
+        ({"expires_at": 1, "era": "the boot before"}, True),
+        ({"over_at": 0, "era": "the boot before"}, False),
+    ],
+)
+def test_an_answer_is_over_when_both_clocks_say_so(facts: dict[str, object], is_over: bool) -> None:
+    """The wall clock alone counts after a restart, when the store's has begun anew."""
+    store = new_store()
+    transact(store, append_one, key="k")
+    record = kept(store, "k") | facts
+    store.commit([], [Put(*names.to_key(REQUESTS, "k"), jsontext.dumps(record).encode())])
+    assert transact(store, append_one, key="k") == (2 if is_over else 1)
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("memory:", "{random}"),
+        ("memory:", "{time:012x}-{random}"),
+        ("memory:", "{sender}-{time:012x}"),
+        ("sqlite:{}/store", "{random}"),
+        ("files:{}/store", "{random}"),
+    ],
+)
+def test_answers_that_are_over_are_removed_by_those_that_follow(
+    url: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A day takes 25 requests here: 175 are kept for 7 days, and somewhat more than twice as many lie there at most."""
+    source = random.Random(7)
+    now_s = time.time()
+    monkeypatch.setattr(time, "time", lambda: now_s)
+    monkeypatch.setattr(platform, "boot_seconds", lambda: now_s)
+    with closing(open_store(url.format(tmp_path))) as store:
+        most = 0
+        for n in range(1000):
+            now_s += 24 * 3600 / 25
+            name = key.format(random=source.randbytes(8).hex(), time=n, sender="ab"[n % 2])
+            assert transact(store, append_one, key=name) == n + 1
+            if n % 50 == 0:
+                with store.snapshot() as snapshot:
+                    most = max(most, len(snapshot.list(REQUESTS, limit=MAX_PAGE)))
+        assert 175 <= most < 500
+        assert transact(store, append_one, key=name) == 1000
+
+
+def test_a_full_work_finds_room_for_its_answer_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is over is removed as far as a commit has room."""
+    now_s = time.time()
+    monkeypatch.setattr(time, "time", lambda: now_s)
+    monkeypatch.setattr(platform, "boot_seconds", lambda: now_s)
+    store = new_store()
+    for n in range(100):
+        transact(store, append_one, key=f"k{n}")
+    now_s += 8 * 24 * 3600
+
+    def work(tx: Transaction) -> None:
+        for n in range(98):
+            tx.get("d", f"i{n}")
+        for n in range(transaction.MOST_WRITES):
+            tx.put("d", f"i{n}", b"")
+
+    for n in range(50):
+        transact(store, work, key=f"full{n}")
 
 
 def test_keys_that_people_would_mix_up_are_different() -> None:

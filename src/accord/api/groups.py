@@ -1,10 +1,15 @@
 """Every operation as a method. Made by `make reference`; a test compares."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-Call = Callable[[str, Mapping[str, object]], dict[str, Any]]
-AsyncCall = Callable[[str, Mapping[str, object]], Awaitable[dict[str, Any]]]
+if TYPE_CHECKING:
+    from accord.operations import results
+
+# mypy: no-warn-return-any
+# A call is of any operation; that each gives what stands here is tested in tests/operations/test_results.py.
+Call = Callable[[str, Mapping[str, object]], Any]
+AsyncCall = Callable[[str, Mapping[str, object]], Awaitable[Any]]
 
 
 class Agent:
@@ -13,17 +18,17 @@ class Agent:
 
     def register(
         self, *, identity: str, force: bool = False, resume: bool = False, project: str | None = None
-    ) -> dict[str, Any]:
+    ) -> "results.Registered":
         """Register a name, and get the token to act under it."""
         return self._call(
             "agent.register", {"identity": identity, "force": force, "resume": resume, "project": project}
         )
 
-    def unregister(self, *, identity: str) -> dict[str, Any]:
+    def unregister(self, *, identity: str) -> "results.Unregistered":
         """Give a name back; its inbox is kept for whoever registers it next."""
         return self._call("agent.unregister", {"identity": identity})
 
-    def discover(self) -> dict[str, Any]:
+    def discover(self) -> "results.Everybody":
         """Show who is registered, with how much mail is waiting, as of one moment."""
         return self._call("agent.discover", {})
 
@@ -43,7 +48,7 @@ class Mail:
         reply_to: str | None = None,
         conversation: str | None = None,
         type: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> "results.Sent":
         """Send a message to one or several agents, to `all`, or to a channel."""
         return self._call(
             "mail.send",
@@ -59,27 +64,27 @@ class Mail:
             },
         )
 
-    def check(self, *, identity: str, limit: int = 100, peek: bool = False, wait: float = 0) -> dict[str, Any]:
+    def check(self, *, identity: str, limit: int = 100, peek: bool = False, wait: float = 0) -> "results.Inbox":
         """Read the oldest unread messages; they stay unread until they are acknowledged."""
         return self._call("mail.check", {"identity": identity, "limit": limit, "peek": peek, "wait": wait})
 
-    def ack(self, *, identity: str, ids: str | list[str]) -> dict[str, Any]:
+    def ack(self, *, identity: str, ids: str | list[str]) -> "results.Acknowledged":
         """Acknowledge messages, exactly those named."""
         return self._call("mail.ack", {"identity": identity, "ids": ids})
 
-    def hand_over(self, *, identity: str, ids: str | list[str], by: str = "push") -> dict[str, Any]:
+    def hand_over(self, *, identity: str, ids: str | list[str], by: str = "push") -> "results.HandedOver":
         """Note that messages were handed over to an agent; whether it has seen them is another matter."""
         return self._call("mail.hand_over", {"identity": identity, "ids": ids, "by": by})
 
-    def sent(self, *, sender: str, limit: int = 100) -> dict[str, Any]:
+    def sent(self, *, sender: str, limit: int = 100) -> "results.SentMessages":
         """Show what somebody sent, newest first, and how far it got with each recipient."""
         return self._call("mail.sent", {"sender": sender, "limit": limit})
 
-    def thread(self, *, conversation: str, limit: int = 100) -> dict[str, Any]:
+    def thread(self, *, conversation: str, limit: int = 100) -> "results.Thread":
         """Show a conversation, named by its id or by that of one of its messages."""
         return self._call("mail.thread", {"conversation": conversation, "limit": limit})
 
-    def search(self, *, query: str, limit: int = 20) -> dict[str, Any]:
+    def search(self, *, query: str, limit: int = 20) -> "results.FoundMessages":
         """Find messages by their words."""
         return self._call("mail.search", {"query": query, "limit": limit})
 
@@ -88,15 +93,15 @@ class Channel:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def join(self, *, channel: str, identity: str) -> dict[str, Any]:
+    def join(self, *, channel: str, identity: str) -> "results.Membership":
         """Join a channel; it is made when nobody was in it before."""
         return self._call("channel.join", {"channel": channel, "identity": identity})
 
-    def leave(self, *, channel: str, identity: str) -> dict[str, Any]:
+    def leave(self, *, channel: str, identity: str) -> "results.Membership":
         """Leave a channel."""
         return self._call("channel.leave", {"channel": channel, "identity": identity})
 
-    def list(self) -> dict[str, Any]:
+    def list(self) -> "results.Channels":
         """Show the channels and who is in them."""
         return self._call("channel.list", {})
 
@@ -105,29 +110,40 @@ class Doc:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def read(self, *, name: str, revision: int | None = None) -> dict[str, Any]:
+    def read(self, *, name: str, revision: int | None = None) -> "results.Document":
         """Read a document, or an earlier version of it."""
         return self._call("doc.read", {"name": name, "revision": revision})
 
     def write(
-        self, *, name: str, text: str, base: int | None = None, ttl: float = 0, fence: str | None = None
-    ) -> dict[str, Any]:
+        self,
+        *,
+        name: str,
+        text: str,
+        base: int | None = None,
+        ttl: float = 0,
+        keep_ttl: bool = False,
+        fence: str | None = None,
+    ) -> "results.Written":
         """Write a document; with a base, only if it is still at that revision."""
-        return self._call("doc.write", {"name": name, "text": text, "base": base, "ttl": ttl, "fence": fence})
+        return self._call(
+            "doc.write", {"name": name, "text": text, "base": base, "ttl": ttl, "keep_ttl": keep_ttl, "fence": fence}
+        )
 
-    def rm(self, *, name: str, base: int | None = None, fence: str | None = None) -> dict[str, Any]:
+    def rm(self, *, name: str, base: int | None = None, fence: str | None = None) -> "results.Removed":
         """Remove a document; it can be restored as long as its versions are kept."""
         return self._call("doc.rm", {"name": name, "base": base, "fence": fence})
 
-    def restore(self, *, name: str, revision: int | None = None, fence: str | None = None) -> dict[str, Any]:
+    def restore(
+        self, *, name: str, revision: int | None = None, ttl: float | None = None, fence: str | None = None
+    ) -> "results.Written":
         """Write an earlier version again: the one before this, or the one named."""
-        return self._call("doc.restore", {"name": name, "revision": revision, "fence": fence})
+        return self._call("doc.restore", {"name": name, "revision": revision, "ttl": ttl, "fence": fence})
 
-    def history(self, *, name: str) -> dict[str, Any]:
+    def history(self, *, name: str) -> "results.History":
         """Show the versions of a document that are kept, the newest first."""
         return self._call("doc.history", {"name": name})
 
-    def list(self, *, prefix: str = "") -> dict[str, Any]:
+    def list(self, *, prefix: str = "") -> "results.Documents":
         """Show the documents, or those whose names start so."""
         return self._call("doc.list", {"prefix": prefix})
 
@@ -136,19 +152,19 @@ class Lock:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def acquire(self, *, name: str, owner: str, ttl: float = 60, wait: float = 30) -> dict[str, Any]:
+    def acquire(self, *, name: str, owner: str, ttl: float = 60, wait: float = 30) -> "results.Lock":
         """Acquire a lock, in the order in which all who want it came; it ends by itself after a time."""
         return self._call("lock.acquire", {"name": name, "owner": owner, "ttl": ttl, "wait": wait})
 
-    def renew(self, *, name: str, owner: str, token: int, ttl: float = 60) -> dict[str, Any]:
+    def renew(self, *, name: str, owner: str, token: int, ttl: float = 60) -> "results.Lock":
         """Have a lock last longer, from now on."""
         return self._call("lock.renew", {"name": name, "owner": owner, "token": token, "ttl": ttl})
 
-    def release(self, *, name: str, owner: str, token: int) -> dict[str, Any]:
+    def release(self, *, name: str, owner: str, token: int) -> "results.ReleasedLock":
         """Give a lock back; only its owner can."""
         return self._call("lock.release", {"name": name, "owner": owner, "token": token})
 
-    def list(self) -> dict[str, Any]:
+    def list(self) -> "results.Locks":
         """Show the locks that are held, and who waits for them."""
         return self._call("lock.list", {})
 
@@ -166,7 +182,7 @@ class Reserve:
         ttl: float = 3600,
         note: str = "",
         advisory: bool = False,
-    ) -> dict[str, Any]:
+    ) -> "results.Reserved":
         """Reserve files of a project, or renew that; all of them, or none when another has reserved what overlaps."""
         return self._call(
             "reserve.add",
@@ -175,15 +191,15 @@ class Reserve:
 
     def release(
         self, *, project: str, owner: str, globs: str | list[str] | None = None, all: bool = False
-    ) -> dict[str, Any]:
+    ) -> "results.ReleasedGlobs":
         """Give back what one has reserved in a project: the globs that are named, or all."""
         return self._call("reserve.release", {"project": project, "owner": owner, "globs": globs, "all": all})
 
-    def check(self, *, project: str, paths: str | list[str], owner: str | None = None) -> dict[str, Any]:
+    def check(self, *, project: str, paths: str | list[str], owner: str | None = None) -> "results.HeldPaths":
         """Say which of these files, or folders, others have reserved."""
         return self._call("reserve.check", {"project": project, "paths": paths, "owner": owner})
 
-    def list(self, *, project: str | None = None) -> dict[str, Any]:
+    def list(self, *, project: str | None = None) -> "results.Reservations":
         """Show who has reserved what, in a project or in all of them."""
         return self._call("reserve.list", {"project": project})
 
@@ -192,19 +208,19 @@ class Topic:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def publish(self, *, channel: str, message: str) -> dict[str, Any]:
+    def publish(self, *, channel: str, message: str) -> "results.Place":
         """Publish on a channel, for all who subscribe to it, now or later."""
         return self._call("topic.publish", {"channel": channel, "message": message})
 
     def read(
         self, *, channel: str, after: int | None = None, since: str = "", limit: int = 100, wait: float = 0
-    ) -> dict[str, Any]:
+    ) -> "results.Topic":
         """Read what was published on a channel: after a number, since a revision, or all that is kept."""
         return self._call(
             "topic.read", {"channel": channel, "after": after, "since": since, "limit": limit, "wait": wait}
         )
 
-    def last(self, *, channel: str) -> dict[str, Any]:
+    def last(self, *, channel: str) -> "results.Place":
         """Show where a channel stands: the number of what was published last."""
         return self._call("topic.last", {"channel": channel})
 
@@ -213,7 +229,7 @@ class Tx:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def run(self, *, steps: list[dict[str, Any]]) -> dict[str, Any]:
+    def run(self, *, steps: list[dict[str, Any]]) -> "results.Made":
         """Make several changes in one atomic step: writes of documents, pushes, changes of tasks."""
         return self._call("tx.run", {"steps": steps})
 
@@ -222,11 +238,11 @@ class Audit:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def list(self, *, after: int | None = None, limit: int = 100, wait: float = 0) -> dict[str, Any]:
+    def list(self, *, after: int | None = None, limit: int = 100, wait: float = 0) -> "results.Audit":
         """Show what was changed, by whom and when: the last entries, or those after a number."""
         return self._call("audit.list", {"after": after, "limit": limit, "wait": wait})
 
-    def verify(self, *, head: str = "") -> dict[str, Any]:
+    def verify(self, *, head: str = "") -> "results.Verified":
         """Compare all entries with the chain that was made of them, and with a head that was kept elsewhere."""
         return self._call("audit.verify", {"head": head})
 
@@ -244,7 +260,7 @@ class Queue:
         delay: float = 0,
         tries: int = 5,
         fence: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> "results.QueuePlace":
         """Push an entry to a queue, for some worker to take."""
         return self._call(
             "queue.push",
@@ -259,41 +275,41 @@ class Queue:
         wait: float = 0,
         worker: str | None = None,
         fence: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> "results.Taken":
         """Take the first entry of a queue; it comes back unless it is done in time."""
         return self._call(
             "queue.pop", {"queue": queue, "visibility": visibility, "wait": wait, "worker": worker, "fence": fence}
         )
 
-    def done(self, *, queue: str, receipt: str, fence: str | None = None) -> dict[str, Any]:
+    def done(self, *, queue: str, receipt: str, fence: str | None = None) -> "results.QueuePlace":
         """Say that what was taken is done; it leaves the queue."""
         return self._call("queue.done", {"queue": queue, "receipt": receipt, "fence": fence})
 
     def fail(
         self, *, queue: str, receipt: str, reason: str = "", delay: float = 0, fence: str | None = None
-    ) -> dict[str, Any]:
+    ) -> "results.Failed":
         """Give back what was taken, for another try; after its last one it is a dead letter."""
         return self._call(
             "queue.fail", {"queue": queue, "receipt": receipt, "reason": reason, "delay": delay, "fence": fence}
         )
 
-    def retry(self, *, queue: str, sequence: int) -> dict[str, Any]:
+    def retry(self, *, queue: str, sequence: int) -> "results.QueuePlace":
         """Put a dead letter back to its place in the queue, with all its tries before it."""
         return self._call("queue.retry", {"queue": queue, "sequence": sequence})
 
-    def drop(self, *, queue: str, sequence: int) -> dict[str, Any]:
+    def drop(self, *, queue: str, sequence: int) -> "results.QueuePlace":
         """Remove a dead letter for good."""
         return self._call("queue.drop", {"queue": queue, "sequence": sequence})
 
-    def peek(self, *, queue: str, limit: int = 10) -> dict[str, Any]:
+    def peek(self, *, queue: str, limit: int = 10) -> "results.Entries":
         """Show the next entries of a queue, in the order in which they will be taken."""
         return self._call("queue.peek", {"queue": queue, "limit": limit})
 
-    def dead(self, *, queue: str, limit: int = 10) -> dict[str, Any]:
+    def dead(self, *, queue: str, limit: int = 10) -> "results.DeadLetters":
         """Show the dead letters of a queue, and why they are."""
         return self._call("queue.dead", {"queue": queue, "limit": limit})
 
-    def list(self) -> dict[str, Any]:
+    def list(self) -> "results.Queues":
         """Show the queues, and how many entries each has."""
         return self._call("queue.list", {})
 
@@ -311,62 +327,62 @@ class Task:
         priority: str = "normal",
         after: str | list[str] | None = None,
         assignee: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> "results.Task":
         """Add a task to the board."""
         return self._call(
             "task.add",
             {"title": title, "id": id, "text": text, "priority": priority, "after": after, "assignee": assignee},
         )
 
-    def depend(self, *, id: str, after: str | list[str]) -> dict[str, Any]:
+    def depend(self, *, id: str, after: str | list[str]) -> "results.Task":
         """Have a task wait for others."""
         return self._call("task.depend", {"id": id, "after": after})
 
-    def assign(self, *, id: str, agent: str, session: str | None = None) -> dict[str, Any]:
+    def assign(self, *, id: str, agent: str, session: str | None = None) -> "results.Task":
         """Say which agent is to do a task; no other can take it then."""
         return self._call("task.assign", {"id": id, "agent": agent, "session": session})
 
-    def claim(self, *, id: str, agent: str, ttl: float = 1800, session: str | None = None) -> dict[str, Any]:
+    def claim(self, *, id: str, agent: str, ttl: float = 1800, session: str | None = None) -> "results.Task":
         """Take a task, for a time after which it is free again; or keep it for longer."""
         return self._call("task.claim", {"id": id, "agent": agent, "ttl": ttl, "session": session})
 
-    def next(self, *, agent: str, ttl: float = 1800, wait: float = 0, session: str | None = None) -> dict[str, Any]:
+    def next(self, *, agent: str, ttl: float = 1800, wait: float = 0, session: str | None = None) -> "results.Task":
         """Take the best task that is ready: one assigned to the agent, then the most urgent, then the oldest."""
         return self._call("task.next", {"agent": agent, "ttl": ttl, "wait": wait, "session": session})
 
-    def start(self, *, id: str, agent: str) -> dict[str, Any]:
+    def start(self, *, id: str, agent: str) -> "results.Task":
         """Say that work on a claimed task has begun; the claim lasts as long again."""
         return self._call("task.start", {"id": id, "agent": agent})
 
-    def progress(self, *, id: str, agent: str, note: str, ttl: float | None = None) -> dict[str, Any]:
+    def progress(self, *, id: str, agent: str, note: str, ttl: float | None = None) -> "results.Task":
         """Say how it goes with a claimed task; the claim lasts as long again."""
         return self._call("task.progress", {"id": id, "agent": agent, "note": note, "ttl": ttl})
 
-    def block(self, *, id: str, reason: str, agent: str | None = None) -> dict[str, Any]:
+    def block(self, *, id: str, reason: str, agent: str | None = None) -> "results.Task":
         """Let nobody take a task until it is unblocked; whoever has it has it no longer."""
         return self._call("task.block", {"id": id, "reason": reason, "agent": agent})
 
-    def unblock(self, *, id: str) -> dict[str, Any]:
+    def unblock(self, *, id: str) -> "results.Task":
         """Let a blocked task be taken again."""
         return self._call("task.unblock", {"id": id})
 
-    def release(self, *, id: str, agent: str) -> dict[str, Any]:
+    def release(self, *, id: str, agent: str) -> "results.Task":
         """Give a claimed task back, for anybody to take."""
         return self._call("task.release", {"id": id, "agent": agent})
 
-    def done(self, *, id: str, agent: str | None = None, note: str = "") -> dict[str, Any]:
+    def done(self, *, id: str, agent: str | None = None, note: str = "") -> "results.Task":
         """Say that a task is done: whoever has it, or anybody when nobody has."""
         return self._call("task.done", {"id": id, "agent": agent, "note": note})
 
-    def show(self, *, id: str) -> dict[str, Any]:
+    def show(self, *, id: str) -> "results.WholeTask":
         """Show a task with its text, what it waits for, and who had it."""
         return self._call("task.show", {"id": id})
 
-    def list(self, *, state: str | None = None, agent: str | None = None, limit: int = 100) -> dict[str, Any]:
+    def list(self, *, state: str | None = None, agent: str | None = None, limit: int = 100) -> "results.Tasks":
         """Show tasks: the newest first, or those in a state, in the order in which it matters."""
         return self._call("task.list", {"state": state, "agent": agent, "limit": limit})
 
-    def board(self, *, limit: int = 10) -> dict[str, Any]:
+    def board(self, *, limit: int = 10) -> "results.Board":
         """Show the board: of each state the tasks that come first, of those done the latest."""
         return self._call("task.board", {"limit": limit})
 
@@ -375,19 +391,19 @@ class Halt:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def set(self, *, reason: str = "") -> dict[str, Any]:
+    def set(self, *, reason: str = "") -> "results.HaltState":
         """Halt everything, in every home of this user; anybody may."""
         return self._call("halt.set", {"reason": reason})
 
-    def lift(self) -> dict[str, Any]:
+    def lift(self) -> "results.Lifted":
         """Lift a halt; the agents that were there wait until they are engaged."""
         return self._call("halt.lift", {})
 
-    def engage(self, *, identities: str | list[str] | None = None, all: bool = False) -> dict[str, Any]:
+    def engage(self, *, identities: str | list[str] | None = None, all: bool = False) -> "results.Engaged":
         """Let agents go on after a halt: those named, or all."""
         return self._call("halt.engage", {"identities": identities, "all": all})
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> "results.HaltState":
         """Say whether everything is halted, and why."""
         return self._call("halt.status", {})
 
@@ -396,11 +412,11 @@ class Config:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def show(self) -> dict[str, Any]:
-        """Show every setting, its value, and where that comes from."""
+    def show(self) -> "results.Settings":
+        """Show every setting, its value, where that comes from, and what is `wrong` with those that cannot be read."""
         return self._call("config.show", {})
 
-    def trust(self, *, path: str) -> dict[str, Any]:
+    def trust(self, *, path: str) -> "results.Trusted":
         """Let a project's accord.yml, as it is now, choose an engine and what else needs trust."""
         return self._call("config.trust", {"path": path})
 
@@ -409,11 +425,11 @@ class Home:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def init(self, *, group: str | None = None) -> dict[str, Any]:
+    def init(self, *, group: str | None = None) -> "results.Home":
         """Make the home and its store, for oneself or for a group; other operations make one too, for oneself."""
         return self._call("home.init", {"group": group})
 
-    def doctor(self) -> dict[str, Any]:
+    def doctor(self) -> "results.Health":
         """Look whether all is well, and say what to do where it is not."""
         return self._call("home.doctor", {})
 
@@ -422,33 +438,33 @@ class Hub:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def start(self, *, port: int | None = None, http_port: int | None = None) -> dict[str, Any]:
+    def start(self, *, port: int | None = None, http_port: int | None = None) -> "results.StartedHub":
         """Start the hub of this home, unless it runs."""
         return self._call("hub.start", {"port": port, "http_port": http_port})
 
-    def stop(self, *, deadline: float = 10.0) -> dict[str, Any]:
+    def stop(self, *, deadline: float = 10.0) -> "results.StoppedHub":
         """Stop the hub: what it has accepted is finished, and listeners are told."""
         return self._call("hub.stop", {"deadline": deadline})
 
     def restart(
         self, *, deadline: float = 10.0, port: int | None = None, http_port: int | None = None
-    ) -> dict[str, Any]:
+    ) -> "results.StartedHub":
         """Stop the hub, if there is one, and start it anew on the same ports."""
         return self._call("hub.restart", {"deadline": deadline, "port": port, "http_port": http_port})
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> "results.HubStatus":
         """Say whether the hub runs and answers, and where it is reached."""
         return self._call("hub.status", {})
 
-    def keys_make(self, *, name: str) -> dict[str, Any]:
+    def keys_make(self, *, name: str) -> "results.MadeKey":
         """Make a key with which an agent may connect over ZeroMQ; the file at `path` holds all that it needs."""
         return self._call("hub.keys_make", {"name": name})
 
-    def keys_list(self) -> dict[str, Any]:
+    def keys_list(self) -> "results.Keys":
         """List the keys that may connect over ZeroMQ."""
         return self._call("hub.keys_list", {})
 
-    def keys_revoke(self, *, name: str) -> dict[str, Any]:
+    def keys_revoke(self, *, name: str) -> "results.RevokedKey":
         """Revoke a key: whoever is connected with it gets nothing any more, and cannot connect again."""
         return self._call("hub.keys_revoke", {"name": name})
 
@@ -478,17 +494,17 @@ class AsyncAgent:
 
     async def register(
         self, *, identity: str, force: bool = False, resume: bool = False, project: str | None = None
-    ) -> dict[str, Any]:
+    ) -> "results.Registered":
         """Register a name, and get the token to act under it."""
         return await self._call(
             "agent.register", {"identity": identity, "force": force, "resume": resume, "project": project}
         )
 
-    async def unregister(self, *, identity: str) -> dict[str, Any]:
+    async def unregister(self, *, identity: str) -> "results.Unregistered":
         """Give a name back; its inbox is kept for whoever registers it next."""
         return await self._call("agent.unregister", {"identity": identity})
 
-    async def discover(self) -> dict[str, Any]:
+    async def discover(self) -> "results.Everybody":
         """Show who is registered, with how much mail is waiting, as of one moment."""
         return await self._call("agent.discover", {})
 
@@ -508,7 +524,7 @@ class AsyncMail:
         reply_to: str | None = None,
         conversation: str | None = None,
         type: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> "results.Sent":
         """Send a message to one or several agents, to `all`, or to a channel."""
         return await self._call(
             "mail.send",
@@ -524,27 +540,27 @@ class AsyncMail:
             },
         )
 
-    async def check(self, *, identity: str, limit: int = 100, peek: bool = False, wait: float = 0) -> dict[str, Any]:
+    async def check(self, *, identity: str, limit: int = 100, peek: bool = False, wait: float = 0) -> "results.Inbox":
         """Read the oldest unread messages; they stay unread until they are acknowledged."""
         return await self._call("mail.check", {"identity": identity, "limit": limit, "peek": peek, "wait": wait})
 
-    async def ack(self, *, identity: str, ids: str | list[str]) -> dict[str, Any]:
+    async def ack(self, *, identity: str, ids: str | list[str]) -> "results.Acknowledged":
         """Acknowledge messages, exactly those named."""
         return await self._call("mail.ack", {"identity": identity, "ids": ids})
 
-    async def hand_over(self, *, identity: str, ids: str | list[str], by: str = "push") -> dict[str, Any]:
+    async def hand_over(self, *, identity: str, ids: str | list[str], by: str = "push") -> "results.HandedOver":
         """Note that messages were handed over to an agent; whether it has seen them is another matter."""
         return await self._call("mail.hand_over", {"identity": identity, "ids": ids, "by": by})
 
-    async def sent(self, *, sender: str, limit: int = 100) -> dict[str, Any]:
+    async def sent(self, *, sender: str, limit: int = 100) -> "results.SentMessages":
         """Show what somebody sent, newest first, and how far it got with each recipient."""
         return await self._call("mail.sent", {"sender": sender, "limit": limit})
 
-    async def thread(self, *, conversation: str, limit: int = 100) -> dict[str, Any]:
+    async def thread(self, *, conversation: str, limit: int = 100) -> "results.Thread":
         """Show a conversation, named by its id or by that of one of its messages."""
         return await self._call("mail.thread", {"conversation": conversation, "limit": limit})
 
-    async def search(self, *, query: str, limit: int = 20) -> dict[str, Any]:
+    async def search(self, *, query: str, limit: int = 20) -> "results.FoundMessages":
         """Find messages by their words."""
         return await self._call("mail.search", {"query": query, "limit": limit})
 
@@ -553,15 +569,15 @@ class AsyncChannel:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
 
-    async def join(self, *, channel: str, identity: str) -> dict[str, Any]:
+    async def join(self, *, channel: str, identity: str) -> "results.Membership":
         """Join a channel; it is made when nobody was in it before."""
         return await self._call("channel.join", {"channel": channel, "identity": identity})
 
-    async def leave(self, *, channel: str, identity: str) -> dict[str, Any]:
+    async def leave(self, *, channel: str, identity: str) -> "results.Membership":
         """Leave a channel."""
         return await self._call("channel.leave", {"channel": channel, "identity": identity})
 
-    async def list(self) -> dict[str, Any]:
+    async def list(self) -> "results.Channels":
         """Show the channels and who is in them."""
         return await self._call("channel.list", {})
 
@@ -570,29 +586,40 @@ class AsyncDoc:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
 
-    async def read(self, *, name: str, revision: int | None = None) -> dict[str, Any]:
+    async def read(self, *, name: str, revision: int | None = None) -> "results.Document":
         """Read a document, or an earlier version of it."""
         return await self._call("doc.read", {"name": name, "revision": revision})
 
     async def write(
-        self, *, name: str, text: str, base: int | None = None, ttl: float = 0, fence: str | None = None
-    ) -> dict[str, Any]:
+        self,
+        *,
+        name: str,
+        text: str,
+        base: int | None = None,
+        ttl: float = 0,
+        keep_ttl: bool = False,
+        fence: str | None = None,
+    ) -> "results.Written":
         """Write a document; with a base, only if it is still at that revision."""
-        return await self._call("doc.write", {"name": name, "text": text, "base": base, "ttl": ttl, "fence": fence})
+        return await self._call(
+            "doc.write", {"name": name, "text": text, "base": base, "ttl": ttl, "keep_ttl": keep_ttl, "fence": fence}
+        )
 
-    async def rm(self, *, name: str, base: int | None = None, fence: str | None = None) -> dict[str, Any]:
+    async def rm(self, *, name: str, base: int | None = None, fence: str | None = None) -> "results.Removed":
         """Remove a document; it can be restored as long as its versions are kept."""
         return await self._call("doc.rm", {"name": name, "base": base, "fence": fence})
 
-    async def restore(self, *, name: str, revision: int | None = None, fence: str | None = None) -> dict[str, Any]:
+    async def restore(
+        self, *, name: str, revision: int | None = None, ttl: float | None = None, fence: str | None = None
+    ) -> "results.Written":
         """Write an earlier version again: the one before this, or the one named."""
-        return await self._call("doc.restore", {"name": name, "revision": revision, "fence": fence})
+        return await self._call("doc.restore", {"name": name, "revision": revision, "ttl": ttl, "fence": fence})
 
-    async def history(self, *, name: str) -> dict[str, Any]:
+    async def history(self, *, name: str) -> "results.History":
         """Show the versions of a document that are kept, the newest first."""
         return await self._call("doc.history", {"name": name})
 
-    async def list(self, *, prefix: str = "") -> dict[str, Any]:
+    async def list(self, *, prefix: str = "") -> "results.Documents":
         """Show the documents, or those whose names start so."""
         return await self._call("doc.list", {"prefix": prefix})
 
@@ -601,19 +628,19 @@ class AsyncLock:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
 
-    async def acquire(self, *, name: str, owner: str, ttl: float = 60, wait: float = 30) -> dict[str, Any]:
+    async def acquire(self, *, name: str, owner: str, ttl: float = 60, wait: float = 30) -> "results.Lock":
         """Acquire a lock, in the order in which all who want it came; it ends by itself after a time."""
         return await self._call("lock.acquire", {"name": name, "owner": owner, "ttl": ttl, "wait": wait})
 
-    async def renew(self, *, name: str, owner: str, token: int, ttl: float = 60) -> dict[str, Any]:
+    async def renew(self, *, name: str, owner: str, token: int, ttl: float = 60) -> "results.Lock":
         """Have a lock last longer, from now on."""
         return await self._call("lock.renew", {"name": name, "owner": owner, "token": token, "ttl": ttl})
 
-    async def release(self, *, name: str, owner: str, token: int) -> dict[str, Any]:
+    async def release(self, *, name: str, owner: str, token: int) -> "results.ReleasedLock":
         """Give a lock back; only its owner can."""
         return await self._call("lock.release", {"name": name, "owner": owner, "token": token})
 
-    async def list(self) -> dict[str, Any]:
+    async def list(self) -> "results.Locks":
         """Show the locks that are held, and who waits for them."""
         return await self._call("lock.list", {})
 
@@ -631,7 +658,7 @@ class AsyncReserve:
         ttl: float = 3600,
         note: str = "",
         advisory: bool = False,
-    ) -> dict[str, Any]:
+    ) -> "results.Reserved":
         """Reserve files of a project, or renew that; all of them, or none when another has reserved what overlaps."""
         return await self._call(
             "reserve.add",
@@ -640,15 +667,15 @@ class AsyncReserve:
 
     async def release(
         self, *, project: str, owner: str, globs: str | list[str] | None = None, all: bool = False
-    ) -> dict[str, Any]:
+    ) -> "results.ReleasedGlobs":
         """Give back what one has reserved in a project: the globs that are named, or all."""
         return await self._call("reserve.release", {"project": project, "owner": owner, "globs": globs, "all": all})
 
-    async def check(self, *, project: str, paths: str | list[str], owner: str | None = None) -> dict[str, Any]:
+    async def check(self, *, project: str, paths: str | list[str], owner: str | None = None) -> "results.HeldPaths":
         """Say which of these files, or folders, others have reserved."""
         return await self._call("reserve.check", {"project": project, "paths": paths, "owner": owner})
 
-    async def list(self, *, project: str | None = None) -> dict[str, Any]:
+    async def list(self, *, project: str | None = None) -> "results.Reservations":
         """Show who has reserved what, in a project or in all of them."""
         return await self._call("reserve.list", {"project": project})
 
@@ -657,19 +684,19 @@ class AsyncTopic:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
 
-    async def publish(self, *, channel: str, message: str) -> dict[str, Any]:
+    async def publish(self, *, channel: str, message: str) -> "results.Place":
         """Publish on a channel, for all who subscribe to it, now or later."""
         return await self._call("topic.publish", {"channel": channel, "message": message})
 
     async def read(
         self, *, channel: str, after: int | None = None, since: str = "", limit: int = 100, wait: float = 0
-    ) -> dict[str, Any]:
+    ) -> "results.Topic":
         """Read what was published on a channel: after a number, since a revision, or all that is kept."""
         return await self._call(
             "topic.read", {"channel": channel, "after": after, "since": since, "limit": limit, "wait": wait}
         )
 
-    async def last(self, *, channel: str) -> dict[str, Any]:
+    async def last(self, *, channel: str) -> "results.Place":
         """Show where a channel stands: the number of what was published last."""
         return await self._call("topic.last", {"channel": channel})
 
@@ -678,7 +705,7 @@ class AsyncTx:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
 
-    async def run(self, *, steps: list[dict[str, Any]]) -> dict[str, Any]:
+    async def run(self, *, steps: list[dict[str, Any]]) -> "results.Made":
         """Make several changes in one atomic step: writes of documents, pushes, changes of tasks."""
         return await self._call("tx.run", {"steps": steps})
 
@@ -687,11 +714,11 @@ class AsyncAudit:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
 
-    async def list(self, *, after: int | None = None, limit: int = 100, wait: float = 0) -> dict[str, Any]:
+    async def list(self, *, after: int | None = None, limit: int = 100, wait: float = 0) -> "results.Audit":
         """Show what was changed, by whom and when: the last entries, or those after a number."""
         return await self._call("audit.list", {"after": after, "limit": limit, "wait": wait})
 
-    async def verify(self, *, head: str = "") -> dict[str, Any]:
+    async def verify(self, *, head: str = "") -> "results.Verified":
         """Compare all entries with the chain that was made of them, and with a head that was kept elsewhere."""
         return await self._call("audit.verify", {"head": head})
 
@@ -709,7 +736,7 @@ class AsyncQueue:
         delay: float = 0,
         tries: int = 5,
         fence: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> "results.QueuePlace":
         """Push an entry to a queue, for some worker to take."""
         return await self._call(
             "queue.push",
@@ -724,41 +751,41 @@ class AsyncQueue:
         wait: float = 0,
         worker: str | None = None,
         fence: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> "results.Taken":
         """Take the first entry of a queue; it comes back unless it is done in time."""
         return await self._call(
             "queue.pop", {"queue": queue, "visibility": visibility, "wait": wait, "worker": worker, "fence": fence}
         )
 
-    async def done(self, *, queue: str, receipt: str, fence: str | None = None) -> dict[str, Any]:
+    async def done(self, *, queue: str, receipt: str, fence: str | None = None) -> "results.QueuePlace":
         """Say that what was taken is done; it leaves the queue."""
         return await self._call("queue.done", {"queue": queue, "receipt": receipt, "fence": fence})
 
     async def fail(
         self, *, queue: str, receipt: str, reason: str = "", delay: float = 0, fence: str | None = None
-    ) -> dict[str, Any]:
+    ) -> "results.Failed":
         """Give back what was taken, for another try; after its last one it is a dead letter."""
         return await self._call(
             "queue.fail", {"queue": queue, "receipt": receipt, "reason": reason, "delay": delay, "fence": fence}
         )
 
-    async def retry(self, *, queue: str, sequence: int) -> dict[str, Any]:
+    async def retry(self, *, queue: str, sequence: int) -> "results.QueuePlace":
         """Put a dead letter back to its place in the queue, with all its tries before it."""
         return await self._call("queue.retry", {"queue": queue, "sequence": sequence})
 
-    async def drop(self, *, queue: str, sequence: int) -> dict[str, Any]:
+    async def drop(self, *, queue: str, sequence: int) -> "results.QueuePlace":
         """Remove a dead letter for good."""
         return await self._call("queue.drop", {"queue": queue, "sequence": sequence})
 
-    async def peek(self, *, queue: str, limit: int = 10) -> dict[str, Any]:
+    async def peek(self, *, queue: str, limit: int = 10) -> "results.Entries":
         """Show the next entries of a queue, in the order in which they will be taken."""
         return await self._call("queue.peek", {"queue": queue, "limit": limit})
 
-    async def dead(self, *, queue: str, limit: int = 10) -> dict[str, Any]:
+    async def dead(self, *, queue: str, limit: int = 10) -> "results.DeadLetters":
         """Show the dead letters of a queue, and why they are."""
         return await self._call("queue.dead", {"queue": queue, "limit": limit})
 
-    async def list(self) -> dict[str, Any]:
+    async def list(self) -> "results.Queues":
         """Show the queues, and how many entries each has."""
         return await self._call("queue.list", {})
 
@@ -776,64 +803,64 @@ class AsyncTask:
         priority: str = "normal",
         after: str | list[str] | None = None,
         assignee: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> "results.Task":
         """Add a task to the board."""
         return await self._call(
             "task.add",
             {"title": title, "id": id, "text": text, "priority": priority, "after": after, "assignee": assignee},
         )
 
-    async def depend(self, *, id: str, after: str | list[str]) -> dict[str, Any]:
+    async def depend(self, *, id: str, after: str | list[str]) -> "results.Task":
         """Have a task wait for others."""
         return await self._call("task.depend", {"id": id, "after": after})
 
-    async def assign(self, *, id: str, agent: str, session: str | None = None) -> dict[str, Any]:
+    async def assign(self, *, id: str, agent: str, session: str | None = None) -> "results.Task":
         """Say which agent is to do a task; no other can take it then."""
         return await self._call("task.assign", {"id": id, "agent": agent, "session": session})
 
-    async def claim(self, *, id: str, agent: str, ttl: float = 1800, session: str | None = None) -> dict[str, Any]:
+    async def claim(self, *, id: str, agent: str, ttl: float = 1800, session: str | None = None) -> "results.Task":
         """Take a task, for a time after which it is free again; or keep it for longer."""
         return await self._call("task.claim", {"id": id, "agent": agent, "ttl": ttl, "session": session})
 
     async def next(
         self, *, agent: str, ttl: float = 1800, wait: float = 0, session: str | None = None
-    ) -> dict[str, Any]:
+    ) -> "results.Task":
         """Take the best task that is ready: one assigned to the agent, then the most urgent, then the oldest."""
         return await self._call("task.next", {"agent": agent, "ttl": ttl, "wait": wait, "session": session})
 
-    async def start(self, *, id: str, agent: str) -> dict[str, Any]:
+    async def start(self, *, id: str, agent: str) -> "results.Task":
         """Say that work on a claimed task has begun; the claim lasts as long again."""
         return await self._call("task.start", {"id": id, "agent": agent})
 
-    async def progress(self, *, id: str, agent: str, note: str, ttl: float | None = None) -> dict[str, Any]:
+    async def progress(self, *, id: str, agent: str, note: str, ttl: float | None = None) -> "results.Task":
         """Say how it goes with a claimed task; the claim lasts as long again."""
         return await self._call("task.progress", {"id": id, "agent": agent, "note": note, "ttl": ttl})
 
-    async def block(self, *, id: str, reason: str, agent: str | None = None) -> dict[str, Any]:
+    async def block(self, *, id: str, reason: str, agent: str | None = None) -> "results.Task":
         """Let nobody take a task until it is unblocked; whoever has it has it no longer."""
         return await self._call("task.block", {"id": id, "reason": reason, "agent": agent})
 
-    async def unblock(self, *, id: str) -> dict[str, Any]:
+    async def unblock(self, *, id: str) -> "results.Task":
         """Let a blocked task be taken again."""
         return await self._call("task.unblock", {"id": id})
 
-    async def release(self, *, id: str, agent: str) -> dict[str, Any]:
+    async def release(self, *, id: str, agent: str) -> "results.Task":
         """Give a claimed task back, for anybody to take."""
         return await self._call("task.release", {"id": id, "agent": agent})
 
-    async def done(self, *, id: str, agent: str | None = None, note: str = "") -> dict[str, Any]:
+    async def done(self, *, id: str, agent: str | None = None, note: str = "") -> "results.Task":
         """Say that a task is done: whoever has it, or anybody when nobody has."""
         return await self._call("task.done", {"id": id, "agent": agent, "note": note})
 
-    async def show(self, *, id: str) -> dict[str, Any]:
+    async def show(self, *, id: str) -> "results.WholeTask":
         """Show a task with its text, what it waits for, and who had it."""
         return await self._call("task.show", {"id": id})
 
-    async def list(self, *, state: str | None = None, agent: str | None = None, limit: int = 100) -> dict[str, Any]:
+    async def list(self, *, state: str | None = None, agent: str | None = None, limit: int = 100) -> "results.Tasks":
         """Show tasks: the newest first, or those in a state, in the order in which it matters."""
         return await self._call("task.list", {"state": state, "agent": agent, "limit": limit})
 
-    async def board(self, *, limit: int = 10) -> dict[str, Any]:
+    async def board(self, *, limit: int = 10) -> "results.Board":
         """Show the board: of each state the tasks that come first, of those done the latest."""
         return await self._call("task.board", {"limit": limit})
 
@@ -842,19 +869,19 @@ class AsyncHalt:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
 
-    async def set(self, *, reason: str = "") -> dict[str, Any]:
+    async def set(self, *, reason: str = "") -> "results.HaltState":
         """Halt everything, in every home of this user; anybody may."""
         return await self._call("halt.set", {"reason": reason})
 
-    async def lift(self) -> dict[str, Any]:
+    async def lift(self) -> "results.Lifted":
         """Lift a halt; the agents that were there wait until they are engaged."""
         return await self._call("halt.lift", {})
 
-    async def engage(self, *, identities: str | list[str] | None = None, all: bool = False) -> dict[str, Any]:
+    async def engage(self, *, identities: str | list[str] | None = None, all: bool = False) -> "results.Engaged":
         """Let agents go on after a halt: those named, or all."""
         return await self._call("halt.engage", {"identities": identities, "all": all})
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> "results.HaltState":
         """Say whether everything is halted, and why."""
         return await self._call("halt.status", {})
 
@@ -863,11 +890,11 @@ class AsyncConfig:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
 
-    async def show(self) -> dict[str, Any]:
-        """Show every setting, its value, and where that comes from."""
+    async def show(self) -> "results.Settings":
+        """Show every setting, its value, where that comes from, and what is `wrong` with those that cannot be read."""
         return await self._call("config.show", {})
 
-    async def trust(self, *, path: str) -> dict[str, Any]:
+    async def trust(self, *, path: str) -> "results.Trusted":
         """Let a project's accord.yml, as it is now, choose an engine and what else needs trust."""
         return await self._call("config.trust", {"path": path})
 
@@ -876,11 +903,11 @@ class AsyncHome:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
 
-    async def init(self, *, group: str | None = None) -> dict[str, Any]:
+    async def init(self, *, group: str | None = None) -> "results.Home":
         """Make the home and its store, for oneself or for a group; other operations make one too, for oneself."""
         return await self._call("home.init", {"group": group})
 
-    async def doctor(self) -> dict[str, Any]:
+    async def doctor(self) -> "results.Health":
         """Look whether all is well, and say what to do where it is not."""
         return await self._call("home.doctor", {})
 
@@ -889,33 +916,33 @@ class AsyncHub:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
 
-    async def start(self, *, port: int | None = None, http_port: int | None = None) -> dict[str, Any]:
+    async def start(self, *, port: int | None = None, http_port: int | None = None) -> "results.StartedHub":
         """Start the hub of this home, unless it runs."""
         return await self._call("hub.start", {"port": port, "http_port": http_port})
 
-    async def stop(self, *, deadline: float = 10.0) -> dict[str, Any]:
+    async def stop(self, *, deadline: float = 10.0) -> "results.StoppedHub":
         """Stop the hub: what it has accepted is finished, and listeners are told."""
         return await self._call("hub.stop", {"deadline": deadline})
 
     async def restart(
         self, *, deadline: float = 10.0, port: int | None = None, http_port: int | None = None
-    ) -> dict[str, Any]:
+    ) -> "results.StartedHub":
         """Stop the hub, if there is one, and start it anew on the same ports."""
         return await self._call("hub.restart", {"deadline": deadline, "port": port, "http_port": http_port})
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> "results.HubStatus":
         """Say whether the hub runs and answers, and where it is reached."""
         return await self._call("hub.status", {})
 
-    async def keys_make(self, *, name: str) -> dict[str, Any]:
+    async def keys_make(self, *, name: str) -> "results.MadeKey":
         """Make a key with which an agent may connect over ZeroMQ; the file at `path` holds all that it needs."""
         return await self._call("hub.keys_make", {"name": name})
 
-    async def keys_list(self) -> dict[str, Any]:
+    async def keys_list(self) -> "results.Keys":
         """List the keys that may connect over ZeroMQ."""
         return await self._call("hub.keys_list", {})
 
-    async def keys_revoke(self, *, name: str) -> dict[str, Any]:
+    async def keys_revoke(self, *, name: str) -> "results.RevokedKey":
         """Revoke a key: whoever is connected with it gets nothing any more, and cannot connect again."""
         return await self._call("hub.keys_revoke", {"name": name})
 

@@ -106,8 +106,7 @@ class _Command:
                 if "method" in message:
                     self._serve(message)
                 elif "result" in message:
-                    self._write(message["result"]["write"])
-                    return int(message["result"]["exit"])
+                    return self._end(message["result"])
                 elif not self._has_printed:
                     return None  # GO_LOCAL, or it is too busy
                 else:
@@ -122,6 +121,20 @@ class _Command:
         lost = errors.HubLost(reason=reason)
         self._io.err(f"accord: {lost} [{lost.code}]\n")  # with --json too: one object was printed already
         return lost.exit
+
+    def _end(self, result: "dict[str, Any]") -> int:
+        from accord.errors import OutputClosed
+
+        code = int(result["exit"])
+        try:
+            self._write(result["write"])
+        except OutputClosed as error:
+            from accord.cli.run import changes, not_printed
+
+            if code or not changes(self._argv):
+                raise
+            raise not_printed(error, "".join(text for fd, text in result["write"] if fd == 1)) from None
+        return code
 
     def _params(self, argv: list[str]) -> "dict[str, Any]":
         import time

@@ -14,14 +14,14 @@ Agents and their people talk, share state and share work without races.
 GLOBALS = """\
 
 everywhere:
-  --home DIR        the home, instead of $ACCORD_HOME or ~/.accord
-  --engine URL      the store, instead of $ACCORD_ENGINE or the one in the home
-  --hub-port PORT   refuse a hub with another port; for what starts one, the port it is to have
-  --no-start        start no hub, whatever needs one
-  --json            print one JSON object, errors too
-  -v, --verbose     show where an error comes from
-  -h, --help        show this, or the help of a verb
-  --version         show the version
+  --home DIR             the home, instead of $ACCORD_HOME or ~/.accord
+  --engine ENGINE:PLACE  the store, instead of $ACCORD_ENGINE or the one in the home
+  --hub-port PORT        refuse a hub with another port; for what starts one, the port it is to have
+  --no-start             start no hub, whatever needs one
+  --json                 print one JSON object, errors too
+  -v, --verbose          show where an error comes from
+  -h, --help             show this, or the help of a verb
+  --version              show the version
 """
 
 
@@ -50,7 +50,7 @@ def usage(verb: Verb) -> str:
     """What may follow the verb."""
     if verb.usage:
         return verb.usage
-    required = {name for name, (_, needed) in _parameters(verb).items() if needed}
+    required = {name for name, (_, needed) in _parameters(verb).items() if needed} - {*verb.mine}
     plain = [word_for(verb, param) if param in required else f"[{word_for(verb, param)}]" for param in verb.positional]
     options = [
         f"{option} {word_for(verb, param)}".rstrip() if param in required else f"[{option} {word_for(verb, param)}]"

@@ -9,20 +9,53 @@ import sys
 from accord.cli import forward
 from accord.cli.io import LocalIo
 
+# What is said where not even the errors can be loaded; a test compares it with them.
+_INTERNAL = (70, "INTERNAL", "accord failed in a way it does not know. Run again with -v and report what it shows.")
+_INTERRUPTED = (130, "INTERRUPTED", "Interrupted. Run it again if that was not meant.")
+_TOO_MANY_FILES = (
+    71,
+    "TOO_MANY_FILES",
+    "No more files can be opened. Let accord open more (ulimit -n), or end what has many open, and try again.",
+)
+_TOO_MANY = (23, 24)  # ENFILE, EMFILE
+
 
 def main() -> None:
     gc.disable()  # a command ends before collecting would gain anything
-    argv, io = sys.argv[1:], LocalIo()
+    try:
+        code = _command(sys.argv[1:], LocalIo())
+    except BaseException as failure:
+        code = _last_words(failure)
+    # Without closing the store, which would cost more than the command did; everything is durable by now.
+    os._exit(code)
+
+
+def _command(argv: list[str], io: LocalIo) -> int:
     connection = forward.reach(argv, io)
     code = None
     if connection is not None:
         _report_interrupts(True)
         code = forward.run(connection, argv, io)
         _report_interrupts(False)
-    if code is None:
-        code = _run_here(argv, io)
-    # Without closing the store, which would cost more than the command did; everything is durable by now.
-    os._exit(code)
+    return _run_here(argv, io) if code is None else code
+
+
+def _last_words(failure: BaseException) -> int:
+    """Say what went wrong, where saying it as usual failed, too."""
+    exit, code, text = _INTERRUPTED if isinstance(failure, KeyboardInterrupt) else _INTERNAL
+    cause: BaseException | None = failure
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in _TOO_MANY:
+            exit, code, text = _TOO_MANY_FILES
+        cause = cause.__context__
+    fd, said = 2, f"accord: {text} [{code}]\n"
+    if "--json" in sys.argv:
+        fd, said = 1, f'{{"status":"error","error_code":"{code}","error_message":"{text}","details":{{}}}}\n'
+    try:
+        os.write(fd, said.encode())
+    except OSError:
+        pass  # there is nobody left to tell
+    return exit
 
 
 def _run_here(argv: list[str], io: LocalIo) -> int:

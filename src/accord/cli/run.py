@@ -1,6 +1,7 @@
 """From a command to its verb, and from what came of it to what a person or a program reads."""
 
 import sys
+from errno import EMFILE, ENFILE
 
 from accord import errors, jsontext
 from accord.cli.words import Words
@@ -42,7 +43,11 @@ VERBS = {
     "hub keys make": "keys", "hub keys list": "keys", "hub keys revoke": "keys",
     "completion bash": "completion", "completion zsh": "completion",
 }  # fmt: skip
+_MOST_SHOWN = 500  # characters of what could not be printed
 GROUPS = {verb.rpartition(" ")[0] for verb in VERBS if " " in verb}
+
+
+TOO_MANY = (EMFILE, ENFILE)  # files are open
 
 
 class Line:
@@ -52,6 +57,7 @@ class Line:
         self.io = io
         self.words = Words(argv)
         self._context: Context | None = None
+        self._has_changed = False  # anything, so that it must not be asked for again
 
     @property
     def json(self) -> bool:
@@ -72,10 +78,12 @@ class Line:
         return self._context
 
     def call(self, operation: str, params: "Mapping[str, object]") -> "dict[str, Any]":
-        from accord.operations import call
+        from accord.operations import call, find
 
         try:
-            return call(self.context, operation, params)
+            result = call(self.context, operation, params)
+            self._has_changed = self._has_changed or find(operation).changes  # type: ignore[attr-defined]
+            return result
         except errors.Usage as error:
             raise self.words.wrong(str(error.details["reason"])) from None
 
@@ -97,20 +105,39 @@ class Line:
 
     def answer(self, result: "Mapping[str, object]", text: "Callable[[], str]", styled: bool = False) -> None:
         """Print what came of it, for a program or for a person; text with styles is safe already."""
-        if self.json:
-            self.io.out(as_json({"status": "ok", **result}))
-        else:
-            self.io.out(text() if styled else safe(text()))
+        shown = as_json({"status": "ok", **result}) if self.json else text() if styled else safe(text())
+        try:
+            self.io.out(shown)
+        except errors.OutputClosed as error:
+            if not self._has_changed:
+                raise
+            raise not_printed(error, shown) from None
 
 
 def run(argv: list[str], io: "Io") -> int:
     """Run a command; its exit code."""
     line = Line(argv, io)
     try:
-        io.check_output()
+        if argv[:1] != ["halt"]:  # which cannot fail
+            io.check_output()
         return _run(line)
     except (Exception, KeyboardInterrupt) as failure:
         return report(failure, line)
+
+
+def not_printed(error: errors.AccordError, text: str) -> errors.AccordError:
+    """For what was done, and must not be done again for want of a word of it."""
+    return errors.NotPrinted(reason=error.details["reason"], text=text.strip()[:_MOST_SHOWN])
+
+
+def changes(argv: list[str]) -> bool:
+    """Whether a command that went well has changed something."""
+    from accord.operations import find
+
+    words = Words(argv)
+    words.take_verb(VERBS, GROUPS)
+    operation = find_verb(words.verb).operation if words.verb in VERBS else ""
+    return bool(operation) and find(operation).changes  # type: ignore[attr-defined]
 
 
 def find_verb(name: str) -> "Verb":
@@ -180,6 +207,8 @@ def report(failure: BaseException, line: Line) -> int:
         return _report(failure, line)
     if isinstance(failure, KeyboardInterrupt):
         return _report(errors.Interrupted(), line)
+    if isinstance(failure, OSError) and failure.errno in TOO_MANY:
+        return _report(errors.TooManyFiles(), line)
     if "--verbose" in line.words.globals:
         import traceback
 
@@ -197,8 +226,8 @@ def _report(error: errors.AccordError, line: Line) -> int:
         shown = {"status": "error", "error_code": code, "error_message": found["message"], "details": details}
         try:
             line.io.out(as_json(shown))
+            return error.exit
         except errors.OutputClosed:
-            pass
-    else:
-        line.io.err(f"accord: {safe(str(error))} [{error.code}]\n")
+            pass  # who asked for JSON is told in the other way than not at all
+    line.io.err(f"accord: {safe(str(error))} [{error.code}]\n")
     return error.exit

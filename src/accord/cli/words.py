@@ -15,11 +15,13 @@ GLOBALS = {
     "--home": True, "--engine": True, "--hub-port": True, "--no-start": False,
     "--json": False, "--verbose": False, "--version": False, "--help": False,
 }  # fmt: skip
+HARMLESS = ("--json", "--verbose", "--no-start")  # those that change nothing of what is done
 SHORT = {"-v": "--verbose", "-h": "--help", "-f": "--follow"}
 
 # Kinds that may be given several times.
 LISTS = ("Recipients", "Identities", "MessageIds", "Labels", "TaskIds", "Globs", "Paths", "Words")
 TEXTS = ("Text", "Body", "Title", "Reason")  # kinds of several words
+NAMES = ("Identity", "OwnIdentity", "Identities")
 DASH = "Dash"  # the word `-`, for standard input
 REST = "Rest"  # all words after `--`, as they are
 FLAG = "Flag"
@@ -38,6 +40,7 @@ class Verb:
         help: str = "",
         any_words: bool = False,
         instead: str = "",
+        mine: tuple[str, ...] = (),
     ) -> None:
         self.run = run
         self.operation = operation  # whose parameters it takes; "": none
@@ -48,7 +51,8 @@ class Verb:
         self.usage = usage  # what may follow the verb, where the parameters alone do not tell
         self._help = help
         self.instead = instead  # what to write when there are words too many
-        self.any_words = any_words  # words that look like options and are none are words like others
+        self.mine = mine  # what it takes from who runs it where it is not given, so that it need not be
+        self.any_words = any_words  # it is run whatever words follow: see `_read_any`
 
     def kinds(self) -> dict[str, str]:
         """What it takes, with the kind of each."""
@@ -62,6 +66,12 @@ class Verb:
             for word, kind in self.kinds().items()
             if kind not in (DASH, REST)
         }
+
+    def aliases(self) -> dict[str, str]:
+        """Where an agent is named by a word alone, `--identity` names it too."""
+        kinds = self.kinds()
+        first = self.positional[0] if self.positional else ""
+        return {"--identity": first} if kinds.get(first) in NAMES else {}
 
     @property
     def help(self) -> str:
@@ -102,7 +112,10 @@ class Words:
 
     def read(self, verb: Verb) -> "dict[str, Any]":
         """The parameters that are given."""
-        kinds, options = verb.kinds(), verb.options()
+        kinds, options = verb.kinds(), {**verb.aliases(), **verb.options()}
+        if verb.any_words:
+            flags = {option: param for option, param in options.items() if kinds[param] == FLAG}
+            return self._read_any(verb.positional[0], flags)
         rest = [param for param, kind in kinds.items() if kind == REST]
         found: dict[str, Any] = {}
         plain: list[str] = []
@@ -114,16 +127,7 @@ class Words:
                 else:
                     plain += self.left
                 self.left.clear()
-            elif (
-                not word.startswith("-")
-                or word == "-"
-                or (
-                    verb.any_words
-                    and word not in GLOBALS
-                    and word not in SHORT
-                    and kinds.get(options.get(word, "")) != FLAG
-                )
-            ):
+            elif not word.startswith("-") or word == "-":
                 plain.append(word)
             elif not self._take_option(word, options, kinds, found) and not self._take_global(word):
                 raise self.wrong(f"There is no option {word[:100]!r}{near(word, [*options, *GLOBALS])}")
@@ -132,6 +136,35 @@ class Words:
             hint = f"; write: {verb.instead}" if verb.instead else ""
             raise self.wrong(f"{plain[0][:100]!r} is one word too many{hint}")
         return found
+
+    def _read_any(self, param: str, flags: "Mapping[str, str]") -> "dict[str, Any]":
+        """The parameters of a verb that no way of writing it may keep from being run.
+
+        What can be no option is a word like others, and so is what asks for something else where there are other words.
+        """
+        plain: list[str] = []
+        asked: list[str] = []
+        while self.left:
+            word = self.left.pop(0)
+            if word == "--":
+                plain += self.left
+                self.left.clear()
+            elif word in flags or SHORT.get(word, word) in ("--help", "--version"):
+                (plain if plain else asked).append(word)
+            elif not self._take_if_good(word, only=HARMLESS if plain else GLOBALS):
+                plain.append(word)
+        if asked and not plain:
+            self.globals.update({SHORT.get(word, word): "" for word in asked if word not in flags})
+            return {flags[word]: True for word in asked if word in flags}
+        return {param: asked + plain}
+
+    def _take_if_good(self, word: str, only: "Iterable[str]") -> bool:
+        before = list(self.left)
+        try:
+            return SHORT.get(word, word).partition("=")[0] in only and self._take_global(word)
+        except errors.Usage:
+            self.left = before
+            return False
 
     def _take_global(self, word: str) -> bool:
         """Take a global option, with its value; whether it is one."""

@@ -113,7 +113,11 @@ class CommandIo:
             check_port(hub.status(), int(given["--hub-port"]))
         flags = {"engine": given["--engine"]} if "--engine" in given else {}
         settings = Settings(hub.home.path, self.cwd, self.env, flags, self._project)
-        if engine_of(hub.home, settings) != hub.engine:
+        try:
+            engine = engine_of(hub.home, settings)
+        except (errors.InvalidConfig, errors.NotTrusted):
+            raise Elsewhere("the settings cannot be read, of which `config` can still show a part") from None
+        if engine != hub.engine:
             raise Elsewhere("it serves another store")
         if self._key not in ("", hub.key_name) or (not self._key and settings.key_place() not in ("", hub.key_place)):
             raise Elsewhere("it has another key, or none")

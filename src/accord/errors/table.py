@@ -45,6 +45,10 @@
     ├── MessageNotFound      no such message, or not to this recipient
     ├── InboxFull            too many unread messages
     ├── FileUnreadable       a file that an argument names
+    ├── FileUnwritable       a file that an argument names, to be written
+    ├── HaltUnwritable       the file that says whether everything is halted
+    ├── NotPrinted           what was done, and could not be reported
+    ├── TooManyFiles         the limit of open files is reached
     ├── OutputClosed         nobody reads what accord prints
     ├── Interrupted          Ctrl-C
     ├── HubNotRunning        what needs a hub, and none runs
@@ -107,7 +111,8 @@ from accord.errors import AccordError
 class DataDirError(AccordError):
     code, rpc, exit, http = "DATA_DIR_ERROR", -32010, 73, 500
     text = (
-        "{path} cannot be used: {reason}. Make it a folder that you own and may write, or choose another with --home."
+        "{path} cannot be used: {reason}. "
+        "Make it one that you own and may write, or choose another with --home or --engine."
     )
 
 
@@ -360,6 +365,29 @@ class InboxFull(AccordError):
 class FileUnreadable(AccordError):
     code, rpc, exit, http = "FILE_UNREADABLE", -32051, 66, 400
     text = "{path} cannot be read: {reason}. Choose another file."
+
+
+class FileUnwritable(AccordError):
+    code, rpc, exit, http = "FILE_UNWRITABLE", -32002, 73, 400
+    text = "{path} cannot be written: {reason}. Choose another file."
+
+
+class HaltUnwritable(AccordError):
+    code, rpc, exit, http = "HALT_UNWRITABLE", -32003, 73, 500
+    text = (
+        "{path}, which says for all homes of yours whether everything is halted, cannot be written: {reason}. "
+        "Nothing was changed. Mend that, and try again."
+    )
+
+
+class NotPrinted(AccordError):
+    code, rpc, exit, http = "NOT_PRINTED", -32004, 74, 500
+    text = "It was done, and this could not be printed ({reason}): {text}. Do not run it again."
+
+
+class TooManyFiles(AccordError):
+    code, rpc, exit, http = "TOO_MANY_FILES", -32005, 71, 500
+    text = "No more files can be opened. Let accord open more (ulimit -n), or end what has many open, and try again."
 
 
 class OutputClosed(AccordError):
@@ -659,4 +687,8 @@ def _whole(value: object) -> object:
     """A detail, as JSON can say it; names of files may be no text."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _whole(one) for name, one in value.items()}
     return value if isinstance(value, bool | int | float | None) else str(value)

@@ -1,7 +1,7 @@
 """How fast each engine is here, and whether anything is lost when many write at once. Behind `accord bench`.
 
-Each engine gets a store of its own in a temporary folder. `workload.py` is what is done, `worker.py` a process that
-does it, `report.py` what is made of the times.
+Each engine gets a store of its own, in a temporary folder on the disk that the caller asks about. `workload.py` is what
+is done, `worker.py` a process that does it, `report.py` what is made of the times.
 """
 
 import subprocess
@@ -19,26 +19,30 @@ IN_THREADS = ("memory",)  # whose workers are threads; those of the others are p
 RACERS, ROUNDS = 10, 100
 WORKERS = 4
 
+_MOST_TOLD = 1 << 30  # bytes of one worker's times
+
 Progress = Callable[[int, int], None]
 Job = tuple[str, str, str, int, float]
 
 
-def measure(engines: Sequence[str], operations: int, duration_s: float, progress: Progress) -> list[dict[str, Any]]:
-    """Every workload on every engine; a race in which an update was lost has `lost` above 0."""
+def measure(
+    engines: Sequence[str], operations: int, duration_s: float, progress: Progress, folder: str | None = None
+) -> list[dict[str, Any]]:
+    """Every workload on every engine; a race in which an update was lost has `lost` above 0. 0 operations: no limit."""
     steps = [(engine, name) for engine in engines for name in workload.NAMES]
     found = []
     for done, (engine, name) in enumerate(steps):
         progress(done, len(steps))
-        found.append({"engine": engine, "workload": name, **_one(engine, name, operations, duration_s)})
+        found.append({"engine": engine, "workload": name, **_one(engine, name, operations, duration_s, folder)})
     progress(len(steps), len(steps))
     return found
 
 
-def _one(engine: str, name: str, operations: int, duration_s: float) -> dict[str, Any]:
+def _one(engine: str, name: str, operations: int, duration_s: float, where: str | None) -> dict[str, Any]:
     is_race = name == workload.RACE
     workers = RACERS if is_race else WORKERS
-    each = ROUNDS if is_race else max(1, operations // workers)
-    with tempfile.TemporaryDirectory(prefix="accord-bench-") as folder:
+    each = ROUNDS if is_race else operations and max(1, operations // workers)
+    with tempfile.TemporaryDirectory(prefix="accord-bench-", dir=where) as folder:
         url = f"{engine}:{folder}/store"
         run = _in_threads if engine in IN_THREADS else _in_processes
         outcomes = run((folder, url, name, each, 0.0 if is_race else duration_s), workers)
@@ -75,7 +79,7 @@ def _outcome(process: Any, said: BinaryIO) -> dict[str, Any]:
         said.seek(0)
         lines = said.read().decode(errors="replace").splitlines()
         raise _failed(lines[-1] if lines else f"it ended with {process.returncode}")
-    found: dict[str, Any] = jsontext.loads(text, most=1 << 26)  # type: ignore[assignment]
+    found: dict[str, Any] = jsontext.loads(text, most=_MOST_TOLD)  # type: ignore[assignment]
     return found
 
 

@@ -1,5 +1,6 @@
 """What is measured: each as a function that is called again and again, with how often it was."""
 
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,12 +15,12 @@ _SHARED = "counter"
 
 
 def run(folder: str, url: str, name: str, count: int, duration_s: float, index: int) -> dict[str, Any]:
-    """Do it so often, or for so long; when it began and ended, and the microseconds of each."""
+    """Do it so often, 0: for so long; when it began and ended, and the microseconds of each."""
     times = []
     with _open(folder, url) as home:
         once = _WORKLOADS[name](home, index)
         began = now = time.monotonic()
-        for number in range(count):
+        for number in range(count) if count else itertools.count():
             once(number)
             before, now = now, time.monotonic()
             times.append(round((now - before) * 1e6))

@@ -5,6 +5,10 @@ import time
 
 from accord import errors
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
 HUMAN = "human"  # the owner's inbox, always there
 ALL = "all"  # as a recipient: every registered agent but the sender
 RESERVED = frozenset(("hub", ALL, "broadcast", HUMAN))
@@ -22,6 +26,7 @@ _LONGEST = 64  # of an identity or an id
 _LONGEST_LABEL = 128
 LONGEST_NAME = 200  # of a document, a lock or a queue
 LONGEST_TITLE = 200  # of a task
+LONGEST_SESSION = 128  # of an agent
 
 # Bytes for ids, fetched many at once: each call of the system costs as much as the rest of an id. A child that was
 # forked must not give out what its parent will.
@@ -45,6 +50,24 @@ def read_identity(text: str) -> str:
     if name[0] not in _LETTERS or name[-1] == "-":
         raise errors.InvalidIdentity(identity=text, reason="it starts or ends with what it may not")
     return name
+
+
+def read_identities(texts: "Iterable[str]") -> "tuple[list[str], list[errors.InvalidIdentity]]":
+    """The names as they are stored, and an error for each that can be nobody's."""
+    names, wrong = [], []
+    for text in texts:
+        try:
+            names.append(read_identity(text))
+        except errors.InvalidIdentity as error:
+            wrong.append(error)
+    return names, wrong
+
+
+def refuse_identities(wrong: "Sequence[errors.InvalidIdentity]") -> "errors.InvalidIdentity":
+    """One error for all of them."""
+    invalid = [str(error.details["identity"]) for error in wrong]
+    reason = str(wrong[0].details["reason"]) if len(wrong) == 1 else "none of these can"
+    return errors.InvalidIdentity(identity=", ".join(invalid), reason=reason, invalid=invalid)
 
 
 def read_own_identity(text: str) -> str:

@@ -3,15 +3,14 @@
 import os
 
 from accord import errors
-from accord.operations import OPERATOR, operation
+from accord.operations import OPERATOR, as_is, operation
 from accord.services import agents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from accord.operations import results
     from accord.operations.context import Context
-    from accord.operations.kinds import Flag, OwnIdentity, Path
+    from accord.operations.kinds import Flag, Folder, OwnIdentity
 
 
 @operation(changes=True, beyond=True)
@@ -21,8 +20,8 @@ def register(
     identity: "OwnIdentity",
     force: "Flag" = False,
     resume: "Flag" = False,
-    project: "Path | None" = None,
-) -> "dict[str, Any]":
+    project: "Folder | None" = None,
+) -> "results.Registered":
     """Register a name, and get the token to act under it."""
     if context.caller.uid != os.geteuid():
         raise errors.GoLocal(reason="the token would be in a file of another user")
@@ -39,7 +38,7 @@ def register(
 
 
 @operation(changes=True, beyond=True)
-def unregister(context: "Context", *, identity: "OwnIdentity") -> "dict[str, Any]":
+def unregister(context: "Context", *, identity: "OwnIdentity") -> "results.Unregistered":
     """Give a name back; its inbox is kept for whoever registers it next."""
     context.home.make()
     with context.tokens.alone(context.settings["lock_timeout_s"]):
@@ -50,18 +49,19 @@ def unregister(context: "Context", *, identity: "OwnIdentity") -> "dict[str, Any
 
 
 @operation()
-def discover(context: "Context") -> "dict[str, Any]":
+def discover(context: "Context") -> "results.Everybody":
     """Show who is registered, with how much mail is waiting, as of one moment."""
     from accord.services.discovery import everybody
 
     found = everybody(context.store, context.halt.count(), context.listeners())
     hub = context.hub.status()
-    return {**found, "hub": hub if hub["running"] else None, "halted": context.halt.reason()}
+    return as_is({**found, "hub": hub if hub["running"] else None, "halted": context.halt.reason()})
 
 
 def _register(context: "Context", identity: str, force: bool, project: str) -> None:
     """The token is on the disk before it is good: a registration cut short can be resumed."""
     context.home.make()
+    context.home.make_operator_token()
     token = os.urandom(16).hex()
     halts = context.halt.count()
     actor = agents.Actor(identity, agents.hash_token(token), halts)

@@ -1,6 +1,6 @@
 """Who changed what, and whether anybody changed that."""
 
-from accord.operations import operation, waiting
+from accord.operations import as_is, operation, waiting
 from accord.services import audit
 from accord.services.audited import AUDIT
 from accord.store.transaction import transact
@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from accord.operations import results
     from accord.operations.context import Context
     from accord.operations.kinds import Count, Place, Seconds, Text
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 @operation()
 def list(
     context: "Context", *, after: "Place | None" = None, limit: "Count" = 100, wait: "Seconds" = 0
-) -> "dict[str, Any]":
+) -> "results.Audit":
     """Show what was changed, by whom and when: the last entries, or those after a number."""
 
     def look() -> "Any":
@@ -26,6 +27,6 @@ def list(
 
 
 @operation()
-def verify(context: "Context", *, head: "Text" = "") -> "dict[str, Any]":
+def verify(context: "Context", *, head: "Text" = "") -> "results.Verified":
     """Compare all entries with the chain that was made of them, and with a head that was kept elsewhere."""
-    return audit.verify(context.home.path, context.store, head)
+    return as_is(audit.verify(context.home.path, context.store, head))

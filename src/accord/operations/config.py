@@ -3,31 +3,35 @@
 import os
 
 from accord import errors
-from accord.operations import OPERATOR, operation
+from accord.errors.table import to_json
+from accord.operations import OPERATOR, as_is, operation
 from accord.place import SETTINGS_FILE
 from accord.settings import SETTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from accord.operations import results
     from accord.operations.context import Context
     from accord.operations.kinds import Path
 
 
 @operation()
-def show(context: "Context") -> "dict[str, Any]":
-    """Show every setting, its value, and where that comes from."""
-    found = {name: context.settings.find(name) for name in SETTINGS}
-    settings = [
-        {"name": name, "value": value, "source": source, "help": SETTINGS[name].help}
-        for name, (value, source) in found.items()
-    ]
-    return {"home": context.home.path, "settings": settings}
+def show(context: "Context") -> "results.Settings":
+    """Show every setting, its value, where that comes from, and what is `wrong` with those that cannot be read."""
+    good, wrong = context.settings.without_bad_files()
+    settings: list[results.Setting] = []
+    for name, setting in SETTINGS.items():
+        try:
+            value, source = good.find(name)
+        except errors.AccordError as error:
+            wrong.append(error)
+        else:
+            settings.append({"name": name, "value": as_is(value), "source": source, "help": setting.help})
+    return {"home": context.home.path, "settings": settings, "wrong": [to_json(error) for error in wrong]}
 
 
 @operation(right=OPERATOR, changes=True, beyond=True, here=True)
-def trust(context: "Context", *, path: "Path") -> "dict[str, Any]":
+def trust(context: "Context", *, path: "Path") -> "results.Trusted":
     """Let a project's accord.yml, as it is now, choose an engine and what else needs trust."""
     from accord.settings.files import trust
 

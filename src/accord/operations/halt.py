@@ -6,27 +6,26 @@ from accord.services import agents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from accord.operations import results
     from accord.operations.context import Context
     from accord.operations.kinds import Flag, Identities, Text
 
 
 @operation(changes=True, beyond=True)
-def set(context: "Context", *, reason: "Text" = "") -> "dict[str, Any]":
+def set(context: "Context", *, reason: "Text" = "") -> "results.HaltState":
     """Halt everything, in every home of this user; anybody may."""
     context.halt.set(reason)
     return {"halted": context.halt.reason(), "path": context.halt.path}
 
 
 @operation(right=OPERATOR, changes=True, beyond=True)
-def lift(context: "Context") -> "dict[str, Any]":
+def lift(context: "Context") -> "results.Lifted":
     """Lift a halt; the agents that were there wait until they are engaged."""
     return {"lifted": context.halt.lift()}
 
 
 @operation(right=OPERATOR, changes=True)
-def engage(context: "Context", *, identities: "Identities | None" = None, all: "Flag" = False) -> "dict[str, Any]":
+def engage(context: "Context", *, identities: "Identities | None" = None, all: "Flag" = False) -> "results.Engaged":
     """Let agents go on after a halt: those named, or all."""
     if bool(identities) == all:
         raise errors.Usage(reason="Name the agents to engage, or say --all", see="accord engage --help")
@@ -34,6 +33,6 @@ def engage(context: "Context", *, identities: "Identities | None" = None, all: "
 
 
 @operation()
-def status(context: "Context") -> "dict[str, Any]":
+def status(context: "Context") -> "results.HaltState":
     """Say whether everything is halted, and why."""
     return {"halted": context.halt.reason(), "path": context.halt.path}

@@ -1,17 +1,16 @@
 """The home itself: making it, and looking whether all is well."""
 
-from accord.operations import OPERATOR, operation
+from accord.operations import OPERATOR, as_is, operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from accord.operations import results
     from accord.operations.context import Context
-    from accord.operations.kinds import Text
+    from accord.operations.kinds import Group
 
 
 @operation(right=OPERATOR, changes=True, beyond=True)
-def init(context: "Context", *, group: "Text | None" = None) -> "dict[str, Any]":
+def init(context: "Context", *, group: "Group | None" = None) -> "results.Home":
     """Make the home and its store, for oneself or for a group; other operations make one too, for oneself."""
     from accord.services import group as groups
 
@@ -28,12 +27,20 @@ def init(context: "Context", *, group: "Text | None" = None) -> "dict[str, Any]"
 
 
 @operation()
-def doctor(context: "Context") -> "dict[str, Any]":
+def doctor(context: "Context") -> "results.Health":
     """Look whether all is well, and say what to do where it is not."""
+    from accord.operations.context import engine_of
     from accord.operations.hub import status
-    from accord.services.doctor import examine
+    from accord.services.doctor import examine, shown
 
+    engine = engine_of(context.home, context.settings)
     checks = examine(
-        context.home, context.tokens, context.settings, context.halt, lambda: context.store, lambda: status(context)
+        context.home,
+        lambda: context.tokens,
+        context.settings,
+        engine,
+        context.halt,
+        lambda: context.store,
+        lambda: as_is(status(context)),
     )
-    return {"healthy": all(check["ok"] for check in checks), "checks": checks}
+    return {"healthy": all(check["ok"] for check in checks), "engine": shown(engine), "checks": as_is(checks)}

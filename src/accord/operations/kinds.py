@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     Flag = bool
     Text = str
     Path = str
+    Folder = str
+    Group = str
+    Command = str
     Port = int
     Name = str
     Label = str
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     TaskId = str
     TaskIds = list[str]
     TaskState = str
+    Session = str
     Revision = int
     Place = int
     Grant = int
@@ -50,19 +54,15 @@ _LAST = 1 << 53  # of what is counted on for ever; every reader of JSON can tell
 
 def _identities(value: object) -> list[str]:
     """Names; several may stand in one word, with commas between them."""
-    words = [word for one in _list(value) for word in _text(one).split(",")]
-    names, wrong = [], []
-    for word in words:
-        try:
-            names.append(model.read_identity(word))
-        except errors.InvalidIdentity as error:
-            wrong.append(error)
-    if len(wrong) > 1:
-        listed = ", ".join(str(error.details["identity"]) for error in wrong)
-        raise errors.InvalidIdentity(identity=listed, reason="none of these can")
+    names, wrong = model.read_identities(_recipients(value))
     if wrong:
-        raise wrong[0]
+        raise model.refuse_identities(wrong)
     return names
+
+
+def _recipients(value: object) -> list[str]:
+    """As they were written: only who knows the registered ones can name all that are wrong."""
+    return [word for one in _list(value) for word in _text(one).split(",")]
 
 
 def _own_identity(value: object) -> str:
@@ -70,7 +70,8 @@ def _own_identity(value: object) -> str:
 
 
 def _message_ids(value: object) -> list[str]:
-    return [model.read_message_id(_text(one)) for one in _list(value)]
+    """Each once: what is done to a message twice is done."""
+    return list(dict.fromkeys(model.read_message_id(_text(one)) for one in _list(value)))
 
 
 def _message_type(value: object) -> str:
@@ -215,6 +216,14 @@ def _title(value: object) -> str:
     return text
 
 
+def _session(value: object) -> str:
+    """What an agent's own program calls it."""
+    text = _text(value)
+    if not 0 < len(text) <= model.LONGEST_SESSION or not text.isprintable() or text.isspace():
+        raise ValueError(f"is not 1 to {model.LONGEST_SESSION} printable characters")
+    return text
+
+
 def _task_state(value: object) -> str:
     text = _text(value).lower()
     if text not in model.TASK_STATES:
@@ -247,7 +256,7 @@ def _steps(value: object) -> "list[object]":
 READERS: "dict[str, Callable[[Any], object]]" = {
     "Identity": _identity,
     "OwnIdentity": _own_identity,
-    "Recipients": _identities,
+    "Recipients": _recipients,
     "Identities": _identities,
     "Channel": _own_identity,
     "Body": _body,
@@ -261,6 +270,9 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "Flag": _flag,
     "Text": _text,
     "Path": _path,
+    "Folder": _path,
+    "Group": _text,
+    "Command": _text,
     "Port": _port,
     "Name": _name,
     "Label": _label,
@@ -273,6 +285,7 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "TaskId": _label,
     "TaskIds": _labels,
     "TaskState": _task_state,
+    "Session": _session,
     "Revision": _revision,
     "Place": _revision,
     "Grant": _grant,

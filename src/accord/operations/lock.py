@@ -10,8 +10,7 @@ from accord.store.transaction import transact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from accord.operations import results
     from accord.operations.context import Context
     from accord.operations.kinds import Grant, Label, Lease, Name, Seconds
     from accord.services.locks import Lock
@@ -24,7 +23,7 @@ _LONGEST_REST_S = 0.05
 @operation(changes=True, halts=True)
 def acquire(
     context: "Context", *, name: "Name", owner: "Label", ttl: "Lease" = locks.TTL_S, wait: "Seconds" = 30
-) -> "dict[str, Any]":
+) -> "results.Lock":
     """Acquire a lock, in the order in which all who want it came; it ends by itself after a time."""
     applicant = _Applicant(context, name, owner, ttl)
     started = time.monotonic()
@@ -54,7 +53,7 @@ class _Applicant:
         self._pause_s = 0.0
         self._ahead = 0  # how many wait before
 
-    def look(self, waits: bool) -> "dict[str, Any] | None":
+    def look(self, waits: bool) -> "results.Lock | None":
         """Take the lock if it is there to be taken, else stand in line."""
         context = self._context
         if waits and context.is_gone():
@@ -89,7 +88,7 @@ class _Applicant:
         except errors.AccordError:
             pass  # what it failed for is told already; the ticket ends by itself
 
-    def _grant(self, tx: "Transaction") -> "dict[str, Any] | None":
+    def _grant(self, tx: "Transaction") -> "results.Lock | None":
         lock = locks.grant(tx, self._name, self._owner, self._ttl_s, self._context.now(), self._ticket)
         return None if lock is None else _shown(lock)
 
@@ -101,16 +100,16 @@ class _Applicant:
 @operation(changes=True, step=True)
 def renew(
     context: "Context", *, name: "Name", owner: "Label", token: "Grant", ttl: "Lease" = locks.TTL_S
-) -> "dict[str, Any]":
+) -> "results.Lock":
     """Have a lock last longer, from now on."""
     return context.change(lambda tx: _shown(locks.renew(tx, name, owner, token, ttl)))
 
 
 @operation(changes=True, step=True)
-def release(context: "Context", *, name: "Name", owner: "Label", token: "Grant") -> "dict[str, Any]":
+def release(context: "Context", *, name: "Name", owner: "Label", token: "Grant") -> "results.ReleasedLock":
     """Give a lock back; only its owner can."""
 
-    def work(tx: "Transaction") -> "dict[str, Any]":
+    def work(tx: "Transaction") -> "results.ReleasedLock":
         locks.release(tx, name, owner, token)
         return {"name": name, "released": True}
 
@@ -118,17 +117,19 @@ def release(context: "Context", *, name: "Name", owner: "Label", token: "Grant")
 
 
 @operation()
-def list(context: "Context") -> "dict[str, Any]":
+def list(context: "Context") -> "results.Locks":
     """Show the locks that are held, and who waits for them."""
-    return transact(
-        context.store, lambda tx: {"locks": [{**_shown(lock), **_waiting(lock)} for lock in locks.all_of(tx)]}
-    )
+    return {"locks": transact(context.store, lambda tx: [_held(lock) for lock in locks.all_of(tx)])}
 
 
-def _shown(lock: "Lock") -> "dict[str, Any]":
+def _shown(lock: "Lock") -> "results.Lock":
     expires_at = timestamp(time.time() + lock.left_s) if lock.left_s else None
     return {"name": lock.name, "owner": lock.owner, "token": lock.token, "expires_at": expires_at}
 
 
-def _waiting(lock: "Lock") -> "dict[str, Any]":
-    return {"since": lock.since, "waiting": [{"owner": owner, "since": since} for _, owner, _, since in lock.waiting]}
+def _held(lock: "Lock") -> "results.HeldLock":
+    return {
+        **_shown(lock),
+        "since": lock.since,
+        "waiting": [{"owner": owner, "since": since} for _, owner, _, since in lock.waiting],
+    }

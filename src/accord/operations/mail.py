@@ -1,14 +1,15 @@
 """Messages between agents and their people."""
 
 from accord import errors
-from accord.model import new_message_id
-from accord.operations import operation
+from accord.model import new_message_id, read_identities, refuse_identities
+from accord.operations import as_is, operation
 from accord.services import mail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from accord.operations import results
     from accord.operations.context import Context
     from accord.operations.kinds import (
         Body,
@@ -38,7 +39,7 @@ def send(
     reply_to: "MessageId | None" = None,
     conversation: "Conversation | None" = None,
     type: "MessageType | None" = None,
-) -> "dict[str, Any]":
+) -> "results.Sent":
     """Send a message to one or several agents, to `all`, or to a channel."""
     if not to and not channel and not reply_to:
         raise errors.Usage(reason="A message needs a recipient or a channel", see="mail.send in docs/operations.md")
@@ -46,11 +47,15 @@ def send(
     most = context.settings["message_limit"]
     if size > most:
         raise errors.MessageTooLarge(most=most, found=size)
+    names, wrong = read_identities(to or ())
+    if wrong and not names:
+        raise refuse_identities(wrong)
     draft = mail.Draft(
         id=id or _own_id(context, sender),
         body=message,
         at=context.now(),
-        to=to or (),
+        to=names,
+        wrong=wrong,
         channel=channel or "",
         reply_to=reply_to or "",
         conversation=conversation or "",
@@ -68,7 +73,7 @@ def send(
 @operation(halts=True, unless="peek")
 def check(
     context: "Context", *, identity: "Identity", limit: "Count" = 100, peek: "Flag" = False, wait: "Seconds" = 0
-) -> "dict[str, Any]":
+) -> "results.Inbox":
     """Read the oldest unread messages; they stay unread until they are acknowledged."""
     context.check_reader(identity, peek)
     limit = min(limit, 1000)
@@ -76,43 +81,45 @@ def check(
     if wait and not found["messages"]:
         found = _wait(context, identity, limit, peek, wait) or found
     listener = context.listener(identity)
-    return {"identity": identity, "listener": listener, **found, "message_count": len(found["messages"])}
+    return as_is({"identity": identity, "listener": listener, **found, "message_count": len(found["messages"])})
 
 
 @operation(changes=True)
-def ack(context: "Context", *, identity: "Identity", ids: "MessageIds") -> "dict[str, Any]":
+def ack(context: "Context", *, identity: "Identity", ids: "MessageIds") -> "results.Acknowledged":
     """Acknowledge messages, exactly those named."""
     mail.acknowledge(context.store, context.actor(identity), ids, context.now())
     return {"identity": identity, "acknowledged": ids}
 
 
 @operation(changes=True)
-def hand_over(context: "Context", *, identity: "Identity", ids: "MessageIds", by: "Text" = "push") -> "dict[str, Any]":
+def hand_over(
+    context: "Context", *, identity: "Identity", ids: "MessageIds", by: "Text" = "push"
+) -> "results.HandedOver":
     """Note that messages were handed over to an agent; whether it has seen them is another matter."""
     mail.hand_over(context.store, context.actor(identity), ids, by[:50], context.now())
     return {"identity": identity, "handed_over": ids}
 
 
 @operation()
-def sent(context: "Context", *, sender: "Identity", limit: "Count" = 100) -> "dict[str, Any]":
+def sent(context: "Context", *, sender: "Identity", limit: "Count" = 100) -> "results.SentMessages":
     """Show what somebody sent, newest first, and how far it got with each recipient."""
-    return {"identity": sender, "messages": mail.sent(context.store, sender, min(limit, 1000))}
+    return {"identity": sender, "messages": as_is(mail.sent(context.store, sender, min(limit, 1000)))}
 
 
 @operation()
-def thread(context: "Context", *, conversation: "Conversation", limit: "Count" = 100) -> "dict[str, Any]":
+def thread(context: "Context", *, conversation: "Conversation", limit: "Count" = 100) -> "results.Thread":
     """Show a conversation, named by its id or by that of one of its messages."""
-    return {"conversation": conversation, "messages": mail.thread(context.store, conversation, min(limit, 1000))}
+    return {"conversation": conversation, "messages": as_is(mail.thread(context.store, conversation, min(limit, 1000)))}
 
 
 @operation()
-def search(context: "Context", *, query: "Text", limit: "Count" = 20) -> "dict[str, Any]":
+def search(context: "Context", *, query: "Text", limit: "Count" = 20) -> "results.FoundMessages":
     """Find messages by their words."""
     from accord.services.search import search as find
 
     cache = f"{context.home.path}/cache"
     found = find(context.store, cache, query, min(limit, 1000), context.progress)
-    return {"query": query, "messages": found}
+    return {"query": query, "messages": as_is(found)}
 
 
 def _own_id(context: "Context", sender: str) -> str:

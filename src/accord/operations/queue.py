@@ -3,7 +3,7 @@
 import time
 
 from accord import errors
-from accord.operations import operation, waiting
+from accord.operations import as_is, operation, waiting
 from accord.services import queues
 from accord.store.transaction import transact
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
+    from accord.operations import results
     from accord.operations.context import Context
     from accord.operations.kinds import Count, Fence, Label, Lease, Name, Priority, Seconds, Text
     from accord.store.transaction import Transaction
@@ -33,11 +34,11 @@ def push(
     delay: "Seconds" = 0,
     tries: "Count" = 5,
     fence: "Fence | None" = None,
-) -> "dict[str, Any]":
+) -> "results.QueuePlace":
     """Push an entry to a queue, for some worker to take."""
     limit = context.settings["queue_limit"]
     how = queues.Pushing(context.who, context.now(), limit, priority, delay, tries)
-    return context.change(lambda tx: {"queue": queue, "sequence": queues.push(tx, queue, payload, how, fence)})
+    return as_is(context.change(lambda tx: {"queue": queue, "sequence": queues.push(tx, queue, payload, how, fence)}))
 
 
 @operation(changes=True, halts=True)
@@ -49,7 +50,7 @@ def pop(
     wait: "Seconds" = 0,
     worker: "Label | None" = None,
     fence: "Fence | None" = None,
-) -> "dict[str, Any]":
+) -> "results.Taken":
     """Take the first entry of a queue; it comes back unless it is done in time."""
     started = time.monotonic()
     is_first = True
@@ -74,13 +75,13 @@ def pop(
     receipt = found["receipt"]
     if receipt not in payloads:  # the request was answered before
         payloads[receipt] = transact(context.store, lambda tx: queues.payload_again(tx, queue, receipt))
-    return {"queue": queue, **found, "payload": payloads[receipt]}
+    return as_is({"queue": queue, **found, "payload": payloads[receipt]})
 
 
 @operation(changes=True, step=True)
-def done(context: "Context", *, queue: "Name", receipt: "Label", fence: "Fence | None" = None) -> "dict[str, Any]":
+def done(context: "Context", *, queue: "Name", receipt: "Label", fence: "Fence | None" = None) -> "results.QueuePlace":
     """Say that what was taken is done; it leaves the queue."""
-    return context.change(lambda tx: {"queue": queue, "sequence": queues.done(tx, queue, receipt, fence)})
+    return as_is(context.change(lambda tx: {"queue": queue, "sequence": queues.done(tx, queue, receipt, fence)}))
 
 
 @operation(changes=True, step=True)
@@ -92,17 +93,19 @@ def fail(
     reason: "Text" = "",
     delay: "Seconds" = 0,
     fence: "Fence | None" = None,
-) -> "dict[str, Any]":
+) -> "results.Failed":
     """Give back what was taken, for another try; after its last one it is a dead letter."""
     reason, now = reason[:_LONGEST_REASON], context.now()
-    return context.change(lambda tx: {"queue": queue, **queues.fail(tx, queue, receipt, reason, now, delay, fence)})
+    return as_is(
+        context.change(lambda tx: {"queue": queue, **queues.fail(tx, queue, receipt, reason, now, delay, fence)})
+    )
 
 
 @operation(changes=True, halts=True)
-def retry(context: "Context", *, queue: "Name", sequence: "Count") -> "dict[str, Any]":
+def retry(context: "Context", *, queue: "Name", sequence: "Count") -> "results.QueuePlace":
     """Put a dead letter back to its place in the queue, with all its tries before it."""
 
-    def work(tx: "Transaction") -> "dict[str, Any]":
+    def work(tx: "Transaction") -> "results.QueuePlace":
         queues.retry(tx, queue, sequence)
         return {"queue": queue, "sequence": sequence}
 
@@ -110,10 +113,10 @@ def retry(context: "Context", *, queue: "Name", sequence: "Count") -> "dict[str,
 
 
 @operation(changes=True)
-def drop(context: "Context", *, queue: "Name", sequence: "Count") -> "dict[str, Any]":
+def drop(context: "Context", *, queue: "Name", sequence: "Count") -> "results.QueuePlace":
     """Remove a dead letter for good."""
 
-    def work(tx: "Transaction") -> "dict[str, Any]":
+    def work(tx: "Transaction") -> "results.QueuePlace":
         queues.drop(tx, queue, sequence)
         return {"queue": queue, "sequence": sequence}
 
@@ -121,23 +124,23 @@ def drop(context: "Context", *, queue: "Name", sequence: "Count") -> "dict[str, 
 
 
 @operation()
-def peek(context: "Context", *, queue: "Name", limit: "Count" = 10) -> "dict[str, Any]":
+def peek(context: "Context", *, queue: "Name", limit: "Count" = 10) -> "results.Entries":
     """Show the next entries of a queue, in the order in which they will be taken."""
     most = min(limit, queues.MOST_SHOWN)
-    return {"queue": queue, "entries": transact(context.store, lambda tx: queues.peek(tx, queue, most))}
+    return {"queue": queue, "entries": as_is(transact(context.store, lambda tx: queues.peek(tx, queue, most)))}
 
 
 @operation()
-def dead(context: "Context", *, queue: "Name", limit: "Count" = 10) -> "dict[str, Any]":
+def dead(context: "Context", *, queue: "Name", limit: "Count" = 10) -> "results.DeadLetters":
     """Show the dead letters of a queue, and why they are."""
     most = min(limit, queues.MOST_SHOWN)
-    return {"queue": queue, "entries": transact(context.store, lambda tx: queues.dead(tx, queue, most))}
+    return {"queue": queue, "entries": as_is(transact(context.store, lambda tx: queues.dead(tx, queue, most)))}
 
 
 @operation()
-def list(context: "Context") -> "dict[str, Any]":
+def list(context: "Context") -> "results.Queues":
     """Show the queues, and how many entries each has."""
-    return {"queues": transact(context.store, queues.all_of)}
+    return {"queues": as_is(transact(context.store, queues.all_of))}
 
 
 def _with_what_is_due(context: "Context", queue: str, work: "Callable[[Transaction], T]", rivals: bool = False) -> "T":

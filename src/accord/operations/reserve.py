@@ -11,10 +11,9 @@ from accord.store.transaction import transact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from accord.operations import results
     from accord.operations.context import Context
-    from accord.operations.kinds import Flag, Globs, Label, Lease, Path, Paths, Text
+    from accord.operations.kinds import Flag, Folder, Globs, Label, Lease, Paths, Text
     from accord.services.reservations import Reservation
     from accord.store.transaction import Transaction
 
@@ -25,19 +24,19 @@ LONGEST_NOTE = 1000
 def add(
     context: "Context",
     *,
-    project: "Path",
+    project: "Folder",
     globs: "Globs",
     owner: "Label",
     ttl: "Lease" = 3600,
     note: "Text" = "",
     advisory: "Flag" = False,
-) -> "dict[str, Any]":
+) -> "results.Reserved":
     """Reserve files of a project, or renew that; all of them, or none when another has reserved what overlaps."""
     if len(note) > LONGEST_NOTE:
         raise errors.Usage(reason=f"note has more than {LONGEST_NOTE} characters", see="reserve.add")
     wanted = reservations.Wanted(_project(project), globs, owner, ttl, note, advisory)
 
-    def work(tx: "Transaction") -> "dict[str, Any]":
+    def work(tx: "Transaction") -> "results.Reserved":
         found = reservations.add(tx, wanted, context.now())
         return {
             "project": wanted.project,
@@ -53,8 +52,8 @@ def add(
 
 @operation(changes=True)
 def release(
-    context: "Context", *, project: "Path", owner: "Label", globs: "Globs | None" = None, all: "Flag" = False
-) -> "dict[str, Any]":
+    context: "Context", *, project: "Folder", owner: "Label", globs: "Globs | None" = None, all: "Flag" = False
+) -> "results.ReleasedGlobs":
     """Give back what one has reserved in a project: the globs that are named, or all."""
     if all == (globs is not None):
         raise errors.Usage(reason="Give either globs or all", see="reserve.release")
@@ -81,7 +80,9 @@ def _release_some(context: "Context", project: str, owner: str, globs: "Globs | 
 
 
 @operation()
-def check(context: "Context", *, project: "Path", paths: "Paths", owner: "Label | None" = None) -> "dict[str, Any]":
+def check(
+    context: "Context", *, project: "Folder", paths: "Paths", owner: "Label | None" = None
+) -> "results.HeldPaths":
     """Say which of these files, or folders, others have reserved."""
     folder = _project(project)
     found = transact(context.store, lambda tx: reservations.find(tx, folder, paths, owner))
@@ -89,7 +90,7 @@ def check(context: "Context", *, project: "Path", paths: "Paths", owner: "Label 
 
 
 @operation()
-def list(context: "Context", *, project: "Path | None" = None) -> "dict[str, Any]":
+def list(context: "Context", *, project: "Folder | None" = None) -> "results.Reservations":
     """Show who has reserved what, in a project or in all of them."""
     folder = None if project is None else _project(project)
     found = transact(context.store, lambda tx: reservations.all_of(tx, folder))
@@ -103,7 +104,7 @@ def _project(path: str) -> str:
     return os.path.normpath(path)
 
 
-def _shown(one: "Reservation") -> "dict[str, Any]":
+def _shown(one: "Reservation") -> "results.Reservation":
     return {
         "glob": one.glob,
         "owner": one.owner,

@@ -4,7 +4,7 @@ import time
 
 from accord import errors
 from accord.model import timestamp
-from accord.operations import operation, waiting
+from accord.operations import as_is, operation, waiting
 from accord.services import board as boards
 from accord.services import leases, tasks
 from accord.services.tasks import Agent
@@ -13,8 +13,8 @@ from accord.store.transaction import transact
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
+    from accord.operations import results
     from accord.operations.context import Context
     from accord.operations.kinds import (
         Count,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Priority,
         Reason,
         Seconds,
+        Session,
         TaskId,
         TaskIds,
         TaskState,
@@ -47,43 +48,43 @@ def add(
     priority: "Priority" = "normal",
     after: "TaskIds | None" = None,
     assignee: "Label | None" = None,
-) -> "dict[str, Any]":
+) -> "results.Task":
     """Add a task to the board."""
     at = context.now()
     return _change(context, lambda tx: tasks.add(tx, title, at, id, text, priority, after or (), assignee))
 
 
 @operation(changes=True, step=True)
-def depend(context: "Context", *, id: "TaskId", after: "TaskIds") -> "dict[str, Any]":
+def depend(context: "Context", *, id: "TaskId", after: "TaskIds") -> "results.Task":
     """Have a task wait for others."""
     return _change(context, lambda tx: tasks.depend(tx, id, after))
 
 
 @operation(changes=True, step=True)
-def assign(context: "Context", *, id: "TaskId", agent: "Label", session: "Label | None" = None) -> "dict[str, Any]":
+def assign(context: "Context", *, id: "TaskId", agent: "Label", session: "Session | None" = None) -> "results.Task":
     """Say which agent is to do a task; no other can take it then."""
     return _change(context, lambda tx: tasks.assign(tx, id, Agent(agent, context.now(), session=session or "")))
 
 
 @operation(changes=True, halts=True, step=True)
 def claim(
-    context: "Context", *, id: "TaskId", agent: "Label", ttl: "Lease" = _TTL_S, session: "Label | None" = None
-) -> "dict[str, Any]":
+    context: "Context", *, id: "TaskId", agent: "Label", ttl: "Lease" = _TTL_S, session: "Session | None" = None
+) -> "results.Task":
     """Take a task, for a time after which it is free again; or keep it for longer."""
     return _change(context, lambda tx: tasks.claim(tx, id, Agent(agent, context.now(), ttl, session or "")))
 
 
 @operation(changes=True, halts=True)
 def next(
-    context: "Context", *, agent: "Label", ttl: "Lease" = _TTL_S, wait: "Seconds" = 0, session: "Label | None" = None
-) -> "dict[str, Any]":
+    context: "Context", *, agent: "Label", ttl: "Lease" = _TTL_S, wait: "Seconds" = 0, session: "Session | None" = None
+) -> "results.Task":
     """Take the best task that is ready: one assigned to the agent, then the most urgent, then the oldest."""
 
-    def work(tx: "Transaction") -> "dict[str, Any] | None":
+    def work(tx: "Transaction") -> "results.Task | None":
         task = tasks.claim_next(tx, Agent(agent, context.now(), ttl, session or ""))
         return None if task is None else _shown(tx, task)
 
-    def look() -> "dict[str, Any] | None":
+    def look() -> "results.Task | None":
         is_tidy, found = False, None
         while found is None and not is_tidy:
             is_tidy = _tidy(context)
@@ -98,7 +99,7 @@ def next(
 
 
 @operation(changes=True, halts=True, step=True)
-def start(context: "Context", *, id: "TaskId", agent: "Label") -> "dict[str, Any]":
+def start(context: "Context", *, id: "TaskId", agent: "Label") -> "results.Task":
     """Say that work on a claimed task has begun; the claim lasts as long again."""
     at = context.now()
     return _change(context, lambda tx: tasks.start(tx, id, agent, at))
@@ -107,48 +108,48 @@ def start(context: "Context", *, id: "TaskId", agent: "Label") -> "dict[str, Any
 @operation(changes=True, step=True)
 def progress(
     context: "Context", *, id: "TaskId", agent: "Label", note: "Text", ttl: "Lease | None" = None
-) -> "dict[str, Any]":
+) -> "results.Task":
     """Say how it goes with a claimed task; the claim lasts as long again."""
     at = context.now()
     return _change(context, lambda tx: tasks.progress(tx, id, agent, at, note, ttl))
 
 
 @operation(changes=True, step=True)
-def block(context: "Context", *, id: "TaskId", reason: "Reason", agent: "Label | None" = None) -> "dict[str, Any]":
+def block(context: "Context", *, id: "TaskId", reason: "Reason", agent: "Label | None" = None) -> "results.Task":
     """Let nobody take a task until it is unblocked; whoever has it has it no longer."""
     return _change(context, lambda tx: tasks.block(tx, id, reason, agent))
 
 
 @operation(changes=True, step=True)
-def unblock(context: "Context", *, id: "TaskId") -> "dict[str, Any]":
+def unblock(context: "Context", *, id: "TaskId") -> "results.Task":
     """Let a blocked task be taken again."""
     return _change(context, lambda tx: tasks.unblock(tx, id))
 
 
 @operation(changes=True, step=True)
-def release(context: "Context", *, id: "TaskId", agent: "Label") -> "dict[str, Any]":
+def release(context: "Context", *, id: "TaskId", agent: "Label") -> "results.Task":
     """Give a claimed task back, for anybody to take."""
     return _change(context, lambda tx: tasks.release(tx, id, agent))
 
 
 @operation(changes=True, step=True)
-def done(context: "Context", *, id: "TaskId", agent: "Label | None" = None, note: "Text" = "") -> "dict[str, Any]":
+def done(context: "Context", *, id: "TaskId", agent: "Label | None" = None, note: "Text" = "") -> "results.Task":
     """Say that a task is done: whoever has it, or anybody when nobody has."""
     at = context.now()
     return _change(context, lambda tx: tasks.done(tx, id, at, agent, note))
 
 
 @operation()
-def show(context: "Context", *, id: "TaskId") -> "dict[str, Any]":
+def show(context: "Context", *, id: "TaskId") -> "results.WholeTask":
     """Show a task with its text, what it waits for, and who had it."""
 
-    def work(tx: "Transaction") -> "dict[str, Any]":
+    def work(tx: "Transaction") -> "results.WholeTask":
         task = boards.find(tx, id)
         return {
             **_shown(tx, task),
             "text": tasks.text_of(tx, task),
             "waits_for": [*boards.unfinished(tx, task)],
-            "assignments": [{"agent": agent, **how} for agent, how in task.assignments.items()],
+            "assignments": [as_is({"agent": agent, **how}) for agent, how in task.assignments.items()],
         }
 
     return transact(context.store, work)
@@ -157,30 +158,30 @@ def show(context: "Context", *, id: "TaskId") -> "dict[str, Any]":
 @operation()
 def list(
     context: "Context", *, state: "TaskState | None" = None, agent: "Label | None" = None, limit: "Count" = 100
-) -> "dict[str, Any]":
+) -> "results.Tasks":
     """Show tasks: the newest first, or those in a state, in the order in which it matters."""
     _tidy(context)
-    return transact(
-        context.store, lambda tx: {"tasks": [_shown(tx, task) for task in boards.all_of(tx, state, agent, limit)]}
-    )
+    return {
+        "tasks": transact(
+            context.store, lambda tx: [_shown(tx, task) for task in boards.all_of(tx, state, agent, limit)]
+        )
+    }
 
 
 @operation()
-def board(context: "Context", *, limit: "Count" = 10) -> "dict[str, Any]":
+def board(context: "Context", *, limit: "Count" = 10) -> "results.Board":
     """Show the board: of each state the tasks that come first, of those done the latest."""
     _tidy(context)
 
-    def work(tx: "Transaction") -> "dict[str, Any]":
+    def work(tx: "Transaction") -> "results.Board":
         found = {state: boards.all_of(tx, state, None, limit + 1) for state in _COLUMNS}
-        return {
-            **{state: [_shown(tx, task) for task in some[:limit]] for state, some in found.items()},
-            "more": [state for state, some in found.items() if len(some) > limit],
-        }
+        columns = {state: [_shown(tx, task) for task in some[:limit]] for state, some in found.items()}
+        return as_is({**columns, "more": [state for state, some in found.items() if len(some) > limit]})
 
     return transact(context.store, work)
 
 
-def _change(context: "Context", work: "Callable[[Transaction], Task]") -> "dict[str, Any]":
+def _change(context: "Context", work: "Callable[[Transaction], Task]") -> "results.Task":
     return context.change(lambda tx: _shown(tx, work(tx)))
 
 
@@ -194,7 +195,7 @@ def _pause_s(context: "Context") -> float:
     return transact(context.store, lambda tx: leases.next_s(tx, boards.DUE)) + 0.001
 
 
-def _shown(tx: "Transaction", task: "Task") -> "dict[str, Any]":
+def _shown(tx: "Transaction", task: "Task") -> "results.Task":
     claim = task.claim or {}
     return {
         "id": task.id,

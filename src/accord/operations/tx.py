@@ -1,19 +1,20 @@
 """Several changes in one step: all of them, or none."""
 
 from accord import errors, operations
-from accord.operations import operation
+from accord.operations import as_is, operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from accord.operations import results
     from accord.operations.context import Context
     from accord.operations.kinds import Steps
     from accord.store.transaction import Transaction
 
 
 @operation(changes=True)
-def run(context: "Context", *, steps: "Steps") -> "dict[str, Any]":
+def run(context: "Context", *, steps: "Steps") -> "results.Made":
     """Make several changes in one atomic step: writes of documents, pushes, changes of tasks."""
     ready = [_read(context, step, number) for number, step in enumerate(steps, 1)]
     context.halts = any(operations.find(name).halts for name, _ in ready)  # type: ignore[attr-defined]
@@ -22,7 +23,7 @@ def run(context: "Context", *, steps: "Steps") -> "dict[str, Any]":
     def work(tx: "Transaction") -> "dict[str, Any]":
         return {"results": [_do(context, tx, number, *step) for number, step in enumerate(ready, 1)]}
 
-    return context.change(work)
+    return as_is(context.change(work))
 
 
 def _read(context: "Context", step: "dict[str, Any]", number: int) -> "tuple[str, dict[str, Any]]":

@@ -29,7 +29,7 @@ def of_locks(store: Store) -> dict[str, Any]:
     if waits and max(waits, key=lambda wait: wait[0])[0] > LONGEST_WAIT_S:
         waited_s, lock, waiter = max(waits, key=lambda wait: wait[0])
         what = f"{waiter['owner']} has waited {waited_s:.0f} s for {lock['name']}, which {lock['owner']} holds"
-        raise errors.NeedsAttention(what=what, see="accord lock list")
+        raise errors.NeedsAttention(what=what, see="accord lock list", beside={"locks": found})
     text = f"{len(found)} held, {len(waits)} waiting"
     return {"found": text, "locks": found}
 

@@ -11,7 +11,7 @@ from accord.home import Home, Tokens
 from accord.services import agents, checkup, discovery, group
 from accord.services.halt import Halt
 from accord.services.hub import ANSWER_WITHIN_S
-from accord.settings import SETTINGS, Settings
+from accord.settings import LOCAL_ENGINES, SETTINGS, Settings
 from accord.store.protocols import Store
 
 LEAST_FREE_MIB = 100
@@ -20,8 +20,9 @@ LEAST_SQLITE = (3, 51, 3)
 
 def examine(
     home: Home,
-    tokens: Tokens,
+    tokens: Callable[[], Tokens],
     settings: Settings,
+    engine: str,
     halt: Halt,
     open_store: Callable[[], Store],
     hub_status: Callable[[], dict[str, Any]],
@@ -32,9 +33,10 @@ def examine(
         "settings": lambda: _settings(settings),
         "home": lambda: _home(home.path),
         "free space": lambda: _free_space(home.path),
+        "engine": lambda: _engine(engine, home.path),
         "store": lambda: _store(open_store()),
         "agents": lambda: _agents(open_store(), halt.count()),
-        "tokens": lambda: _tokens(open_store(), tokens),
+        "tokens": lambda: _tokens(open_store(), tokens()),
         "clock": lambda: checkup.of_clock(open_store()),
         "locks": lambda: checkup.of_locks(open_store()),
         "queues": lambda: checkup.of_queues(open_store()),
@@ -50,7 +52,15 @@ def _look(look: "Callable[[], str | dict[str, Any]]") -> dict[str, Any]:
         found = look()
         return {"ok": True, **(found if isinstance(found, dict) else {"found": found})}
     except errors.AccordError as error:
-        return {"ok": False, "found": str(error), "error_code": error.code}
+        beside: Any = error.details.get("beside", {})  # what was found all the same
+        return {"ok": False, "found": str(error), "error_code": error.code, **beside}
+
+
+def shown(engine: str) -> str:
+    """The URL of a store, without what logs a user in there."""
+    kind, slashes, rest = engine.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{kind}{slashes}{host.rpartition('@')[2]}{slash}{path}"
 
 
 def _versions() -> str:
@@ -69,14 +79,39 @@ def _settings(settings: Settings) -> str:
 
 
 def _home(path: str) -> str:
-    mode = stat.S_IMODE(os.stat(path).st_mode) if os.path.isdir(path) else 0o700
     gid = Home(path).gid()
     if gid is not None:
         return f"{path}, of the group {group.name(gid)}"
-    if mode & 0o077:
-        reason = f"others may look into it (mode {mode:o}; it should be 700, or 2770 for a group)"
-        raise errors.DataDirError(path=path, errno=0, reason=reason)
+    if os.path.isdir(path):
+        _check_private(path)
     return path
+
+
+def _engine(url: str, home: str) -> str:
+    """Which it is; a store elsewhere than in the home must be as private, and have as much room."""
+    engine, _, path = url.partition(":")
+    path = os.path.realpath(os.path.expanduser(path.partition("?")[0]))
+    if engine not in LOCAL_ENGINES or path.startswith(f"{os.path.realpath(home)}/"):
+        return shown(url)
+    above = os.path.dirname(path)
+    if os.path.exists(path) and not place.is_shared(path) and not place.is_shared(above):
+        _check_private(path)
+        if _mode(above) & 0o022 and not _mode(above) & stat.S_ISVTX:
+            reason = f"others may put something else in the place of {path} (mode {_mode(above):o})"
+            raise errors.DataDirError(path=above, errno=0, reason=reason)
+    return f"{shown(url)}; {_free_space(path)} free there"
+
+
+def _check_private(path: str) -> None:
+    mode = _mode(path)
+    if mode & 0o077:
+        wanted = "700, or 2770 for a group" if os.path.isdir(path) else "600"
+        reason = f"others may look into it (mode {mode:o}; it should be {wanted})"
+        raise errors.DataDirError(path=path, errno=0, reason=reason)
+
+
+def _mode(path: str) -> int:
+    return stat.S_IMODE(os.stat(path).st_mode)
 
 
 def _free_space(path: str) -> str:

@@ -61,14 +61,15 @@ class Writing:
         at: str,
         keep: int,
         base: "int | None" = None,
-        ttl_s: float = 0,
+        ttl_s: "float | None" = 0,
         fence: "tuple[str, int] | None" = None,
     ) -> None:
         self.by = by
         self.at = at
         self.keep = keep  # earlier versions
         self.base = base  # the revision that it must still have; 0: none; None: any
-        self.expires_at = timestamp(time.time() + ttl_s) if ttl_s else None  # when it is gone by itself
+        self.keeps_end = ttl_s is None  # it is gone by itself when it would have been before
+        self.expires_at = timestamp(time.time() + ttl_s) if ttl_s else None  # or then; None: never
         self.fence = fence  # a lock that must still be held, and its number
 
 
@@ -89,7 +90,7 @@ def write(tx: "Transaction", name: str, text: str, how: Writing) -> "dict[str, A
     _check_size(f"The document {name}", text.encode())
     _check_fence(tx, how)
     found = _writable(tx, name, how)
-    return _write(tx, found, text, how).summary()
+    return _write(tx, found, text, how, found).summary()
 
 
 def remove(tx: "Transaction", name: str, how: Writing) -> "dict[str, Any]":
@@ -118,7 +119,7 @@ def restore(tx: "Transaction", name: str, revision: "int | None", how: Writing) 
     )
     if source is None or source.about["deleted"]:
         raise errors.RevisionNotFound(name=name, revision=f"{revision or ''} with a text".lstrip())
-    return _write(tx, found, source.text, how).summary()
+    return _write(tx, found, source.text, how, found if found.is_there else source).summary()
 
 
 def history(tx: "Transaction", name: str, keep: int) -> "list[dict[str, Any]]":
@@ -195,13 +196,14 @@ def _writable(tx: "Transaction", name: str, how: Writing) -> Document:
     return found
 
 
-def _write(tx: "Transaction", found: Document, text: str, how: Writing) -> Document:
-    """It with this text; what is so already is left alone."""
-    if found.is_there and found.text == text and found.about["expires_at"] == how.expires_at:
+def _write(tx: "Transaction", found: Document, text: str, how: Writing, before: Document) -> Document:
+    """It with this text, and the end of `before` where that is kept; what is so already is left alone."""
+    expires_at = before.about["expires_at"] if how.keeps_end and before.is_there else how.expires_at
+    if found.is_there and found.text == text and found.about["expires_at"] == expires_at:
         return found
     data = text.encode()
     tx.put(*names.to_key(PLAIN, found.name), data)
-    return _add(tx, found, _about(how.by, how.at, data, how.expires_at), text, how.keep)
+    return _add(tx, found, _about(how.by, how.at, data, expires_at), text, how.keep)
 
 
 def _add(tx: "Transaction", before: Document, about: "dict[str, Any]", text: str, keep: int) -> Document:

@@ -54,7 +54,10 @@ class Halt:
 
     def set(self, reason: str) -> None:
         """Halt everything; the reason of an earlier halt stays when there is no new one."""
-        folder.make_folder(self._folder)
+        try:
+            folder.make_folder(self._folder)
+        except errors.DataDirError as error:
+            raise errors.HaltUnwritable(**error.details) from None
         if os.path.isdir(self.path):
             return  # odd, and so halted already
         if reason or self.reason() is None:
@@ -69,7 +72,7 @@ class Halt:
         try:
             os.rmdir(self.path) if os.path.isdir(self.path) else os.unlink(self.path)
         except OSError as error:
-            raise folder.refusal(error, self.path) from None
+            raise _refusal(error, self.path) from None
         return True
 
     def _read(self) -> str:
@@ -90,8 +93,15 @@ class Halt:
             finally:
                 os.close(fd)
             os.rename(mine, path)
+        except errors.DataDirError as error:
+            raise errors.HaltUnwritable(**error.details) from None
         except OSError as error:
-            raise folder.refusal(error, path) from None
+            raise _refusal(error, path) from None
+
+
+def _refusal(error: OSError, path: str) -> errors.AccordError:
+    refusal = folder.refusal(error, path)
+    return errors.HaltUnwritable(**refusal.details) if isinstance(refusal, errors.DataDirError) else refusal
 
 
 class HaltAtLook(Halt):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-READY_WITHIN_S = 20.0
+READY_WITHIN_S = 10.0  # unless the settings say otherwise
 STOP_WITHIN_S = 10.0
 
 ANSWER_WITHIN_S = 2.0  # when it is asked whether it is there
@@ -144,7 +144,8 @@ def _settled(home: str, timeout_s: float) -> "dict[str, Any]":
     if found.get("stopping") and platform.wait_for_end(found["pid"], timeout_s):
         found = status(home)
     if found.get("stopping"):
-        raise errors.HubFailed(reason=f"the one before it, process {found['pid']}, does not end")
+        reason = f"the one before it, process {found['pid']}, did not end within {timeout_s:g} s"
+        raise errors.HubFailed(reason=reason, timeout_seconds=timeout_s)
     return found
 
 
@@ -224,8 +225,10 @@ def _spawn(files: HubFiles, gate: Gate, options: "Mapping[str, int]", timeout_s:
     finally:
         os.close(told)
     if word is None:
-        reason = f"it said nothing for {timeout_s:g} s" if process.poll() is None else _last_line(files)
-        raise errors.HubFailed(reason=reason)
+        if process.poll() is None:
+            reason = f"it did not say that it is ready within {timeout_s:g} s"
+            raise errors.HubFailed(reason=reason, timeout_seconds=timeout_s)
+        raise errors.HubFailed(reason=_last_line(files))
     if "error" in word:
         from accord.errors.table import from_json
 

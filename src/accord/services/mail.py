@@ -10,7 +10,7 @@ handed/NAME         what was handed over to somebody and not seen at once, by id
 """
 
 from accord import errors, jsontext
-from accord.model import ALL, HUMAN, MAX_MESSAGE_BYTES
+from accord.model import ALL, HUMAN, MAX_MESSAGE_BYTES, refuse_identities
 from accord.services import agents, cursors
 from accord.store.contract import number_id
 from accord.store.transaction import MOST_WRITES, transact
@@ -49,6 +49,7 @@ class Draft:
         body: str,
         at: str,
         to: "Sequence[str]" = (),
+        wrong: "Sequence[errors.InvalidIdentity]" = (),
         channel: str = "",
         reply_to: str = "",
         conversation: str = "",
@@ -60,6 +61,7 @@ class Draft:
         self.body = body
         self.at = at
         self.to = to  # names; `all` is everybody
+        self.wrong = wrong  # recipients that can be nobody's name, so that it is refused
         self.channel = channel  # whose members get it too
         self.reply_to = reply_to
         self.conversation = conversation
@@ -269,14 +271,29 @@ def _recipients(tx: "Transaction", sender: str, draft: Draft, answered: "dict[st
     if len(to) > MOST_RECIPIENTS:
         raise errors.TooManyRecipients(most=MOST_RECIPIENTS, found=len(to))
     records = {name: agents.find(tx, name) for name in to if name != HUMAN}
-    unknown = [name for name, record in records.items() if record is None]
+    never = [name for name, record in records.items() if record is None]
     gone = [name for name, record in records.items() if record and record["gone"]]
-    if unknown:
-        names = ", ".join([*unknown, *[f"{name} (registered once, and gone)" for name in gone]])
-        raise errors.RecipientNeverRegistered(names=names, near=agents.near(tx, unknown))
-    if gone:
-        raise errors.RecipientGone(names=", ".join(gone))
+    if never or gone or draft.wrong:
+        raise _refusal(tx, never, gone, draft.wrong)
     return to
+
+
+def _refusal(
+    tx: "Transaction", never: list[str], gone: list[str], wrong: "Sequence[errors.InvalidIdentity]"
+) -> errors.AccordError:
+    """One error for all recipients that there are not."""
+    invalid = [str(error.details["identity"]) for error in wrong]
+    found = {"never": never, "gone": gone, "invalid": invalid}
+    if not never and not gone:
+        return refuse_identities(wrong)
+    if not never and not invalid:
+        return errors.RecipientGone(names=", ".join(gone), **found)
+    names = [
+        *never,
+        *[f"{name} (registered once, and gone)" for name in gone],
+        *[f"{name!r} (which can be nobody's name)" for name in invalid],
+    ]
+    return errors.RecipientNeverRegistered(names=", ".join(names), near=agents.near(tx, never), **found)
 
 
 def _answered(tx: "Transaction", draft: Draft) -> "dict[str, Any] | None":

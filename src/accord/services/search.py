@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]  # how many are done, of how many
 
 _FORMAT = 1
+_DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
 _BUSY_MS = 10_000
 _SCHEMA = f"""
 create table if not exists place(one integer primary key check (one = 1), epoch text, revision integer);
@@ -40,17 +41,33 @@ def search(store: "Store", cache: str, query: str, limit: int, progress: "Progre
 
     Of an encrypted store no index is kept that others could read: it is made in memory, each time.
     """
-    if getattr(store, "key_name", ""):
-        cache = ""
     terms = _terms(query)
     if not terms:
         return []
-    try:
-        ids = _find(store, cache, terms, limit, progress)
-    except errors.StorageFailing:
-        _remove(f"{cache}/search.db")  # it can be made anew at any time
-        ids = _find(store, cache, terms, limit, progress)
+    if getattr(store, "key_name", ""):
+        ids = _find_in_memory(store, terms, limit, progress)
+    else:
+        ids = _find_kept(store, cache, terms, limit, progress)
     return transact(store, lambda tx: [mail.shown(tx, id) for id in ids])
+
+
+def _find_kept(store: "Store", cache: str, terms: str, limit: int, progress: "Progress") -> list[str]:
+    """By the index in the cache. One that is damaged is made anew, and where there is no room one in memory will do."""
+    try:
+        try:
+            return _find(store, cache, terms, limit, progress)
+        except _DAMAGED:
+            _remove(f"{cache}/search.db")
+            return _find(store, cache, terms, limit, progress)
+    except (apsw.Error, errors.StorageFull):
+        return _find_in_memory(store, terms, limit, progress)
+
+
+def _find_in_memory(store: "Store", terms: str, limit: int, progress: "Progress") -> list[str]:
+    try:
+        return _find(store, "", terms, limit, progress)
+    except apsw.Error as error:
+        raise errors.StorageFailing(path="memory", reason=str(error)) from None
 
 
 def _find(store: "Store", cache: str, terms: str, limit: int, progress: "Progress") -> list[str]:
@@ -103,31 +120,22 @@ class _Index:
         if cache:
             folder.make_folder(cache)
             os.close(folder.open_private(self._path))
-        try:
-            self._open()
-        except apsw.Error as error:
-            raise errors.StorageFailing(path=self._path, reason=str(error)) from None
+        self._open()
 
     def close(self) -> None:
         self._db.close()
 
     def catch_up(self, store: "Store", progress: "Progress") -> None:
         """Take in what was sent since somebody last did."""
-        try:
-            with self._db:
-                self._db.execute("insert or ignore into place values (1, '', 0)")  # the write lock, from here on
-                epoch, revision = self._db.execute("select epoch, revision from place").get
-                if not epoch or not self._follow(store, epoch, revision):
-                    self._read_all(store, progress)
-        except apsw.Error as error:
-            raise errors.StorageFailing(path=self._path, reason=str(error)) from None
+        with self._db:
+            self._db.execute("insert or ignore into place values (1, '', 0)")  # the write lock, from here on
+            epoch, revision = self._db.execute("select epoch, revision from place").get
+            if not epoch or not self._follow(store, epoch, revision):
+                self._read_all(store, progress)
 
     def find(self, terms: str, limit: int) -> list[str]:
         sql = "select id from words join known on number = words.rowid where words match ? order by rank limit ?"
-        try:
-            return [str(row[0]) for row in self._db.execute(sql, (terms, limit))]
-        except apsw.Error as error:
-            raise errors.StorageFailing(path=self._path, reason=str(error)) from None
+        return [str(row[0]) for row in self._db.execute(sql, (terms, limit))]
 
     def _open(self) -> None:
         self._db = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE)

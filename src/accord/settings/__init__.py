@@ -77,6 +77,7 @@ SETTINGS = {
     "lock_timeout_s": Setting(
         30, "seconds that a command waits for others who change the same things", _whole(1, 3600)
     ),
+    "wait_timeout_s": Setting(10, "seconds that a command waits for a hub to start", _whole(1, 3600)),
     "hub_port": Setting(9000, "the port of the hub, on this machine only", _whole(1, 65535)),
     "http_port": Setting(9001, "the port of the hub's HTTP door, on this machine only", _whole(1, 65535)),
     "autostart": Setting(True, "whether a command that needs a hub starts one", _yes_or_no),
@@ -155,6 +156,18 @@ class Settings:
         if self._files is None:
             self._files = [*self._of_project(), *self._of_home()]
         return self._files
+
+    def without_bad_files(self) -> "tuple[Settings, list[errors.AccordError]]":
+        """The same as far as it can be read, and what is wrong with the rest."""
+        other = Settings(self._home, self._cwd, self._env, self._flags, self._project)
+        other._files = []
+        wrong = []
+        for read in (self._of_project, self._of_home):
+            try:
+                other._files += read()
+            except errors.AccordError as error:
+                wrong.append(error)
+        return other, wrong
 
     def _of_home(self) -> "list[tuple[str, dict[str, object]]]":
         path = f"{self._home}/{SETTINGS_FILE}"

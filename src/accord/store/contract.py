@@ -39,6 +39,9 @@ KEY_ITEM = ("encryption", "key")  # names the key of an encrypted store
 _DIGITS = "0123456789"
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz_-" + _DIGITS
 
+# Of this process. Kept, since every read asks for it, and the system takes its time to answer.
+_pid = os.getpid()
+
 # Names of collections that are known to be right: few, and met again and again.
 _checked: set[str] = set()
 _MOST_CHECKED = 10_000
@@ -196,13 +199,29 @@ class Opened:
     def __init__(self, path: str) -> None:
         self.path = path
         self.closed = False
-        self._pid = os.getpid()
+        self._pid = _pid
 
     def check(self) -> None:
         if self.closed:
             raise errors.StoreClosed(path=self.path)
-        if os.getpid() != self._pid:
-            raise errors.StoreForked(path=self.path, opened_by=self._pid, used_by=os.getpid())
+        self.check_process()
+
+    def check_process(self) -> None:
+        """The second alone, for what was begun with the store: snapshots, batches, watches."""
+        if _pid != self._pid:
+            raise errors.StoreForked(path=self.path, opened_by=self._pid, used_by=_pid)
+
+    def is_inherited(self) -> bool:
+        """Whether this is such a child, in which even what is left behind must be left as it is."""
+        return _pid != self._pid
+
+
+def _have_forked() -> None:
+    global _pid
+    _pid = os.getpid()
+
+
+os.register_at_fork(after_in_child=_have_forked)
 
 
 def new_epoch() -> str:

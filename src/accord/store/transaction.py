@@ -6,12 +6,14 @@ from os import urandom
 from accord import errors, jsontext
 from accord.store.contract import (
     LOCK_WAIT_S,
+    MAX_CHECKS,
     MAX_WRITES,
     Append,
     CollectionIs,
     Conflict,
     Delete,
     Head,
+    Instant,
     Item,
     ItemIs,
     Moved,
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
 
-    from accord.store.contract import Check, Committed, Instant, Template, Write
+    from accord.store.contract import Check, Committed, Template, Write
     from accord.store.protocols import Batch, Ledger, Snapshot
 
     T = TypeVar("T")
@@ -33,10 +35,18 @@ if TYPE_CHECKING:
 REQUESTS = "requests"
 REQUEST_KEPT_S = 7 * 24 * 3600.0
 
+# One in so many requests looks at this many kept answers, and removes those that are over: two for each that is
+# kept, so that they come to twice those of 7 days at most.
+_TIDY_EVERY = 16
+_TIDY_PAGE = 32
+
 MOST_WRITES = MAX_WRITES - 2  # of one work: what the request was answered, and the audit, take one each
 
 _FIRST_PAUSE_S = 0.001
 _LONGEST_PAUSE_S = 0.1
+
+
+_RESULT = ',"result":'  # follows what there is to say of a kept answer
 
 
 class First(Exception):
@@ -129,6 +139,11 @@ class Transaction:
     def has_writes(self) -> bool:
         return bool(self._writes)
 
+    def room_for_deletes(self) -> int:
+        """How many items may still be read and deleted, besides what others add to a commit: the answer, the audit."""
+        checks = len(self._items_read) + len(self._heads_read)
+        return max(0, min(MOST_WRITES - len(self._writes), MAX_CHECKS - 1 - checks))
+
     def commit(self, timeout_s: float) -> "Committed | None":
         """Commit what was written; None when that is nothing, since the snapshot was consistent by itself."""
         if not self._writes:
@@ -158,16 +173,51 @@ class Request:
         if item is None:
             return None
         record: Any = jsontext.loads(item.value)
-        if record["expires_at"] <= time.time():
+        if _is_over(record, tx.now()):
             return None
         if record["params"] != self.fingerprint:
             raise errors.IdReused(key=self.key)
         return [record["result"]]
 
     def keep(self, tx: Transaction, result: object) -> None:
-        expires_at = time.time() + REQUEST_KEPT_S
-        start = f'{{"params":"{self.fingerprint}","expires_at":{expires_at:.0f},"result":'
+        now = tx.now()
+        if not hash(self.key) % _TIDY_EVERY:
+            self._tidy(tx, now)
+        over_at = now.plus(REQUEST_KEPT_S)
+        start = (
+            f'{{"params":"{self.fingerprint}","expires_at":{time.time() + REQUEST_KEPT_S:.0f},'
+            f'"era":"{over_at.era}","over_at":{over_at.seconds:.0f}{_RESULT}'
+        )
         tx.put(self.collection, self.id, (start.encode(), *_encoded(result), b"}"))
+
+    def _tidy(self, tx: Transaction, now: Instant) -> None:
+        """Remove what is over of the answers that follow this one's place, and after the last one those from the first.
+
+        Keys with a time in them, which sort by it, come to the oldest so, and random ones to all in turn.
+        """
+        try:
+            page = tx.list(self.collection, self.id, _TIDY_PAGE, check=False)
+            if len(page) < _TIDY_PAGE:
+                page = [*page, *tx.list(self.collection, "", _TIDY_PAGE - len(page), check=False)]
+            over = [item.id for item in page if item.id != self.id and _is_over(_facts(item), now)]
+        except (Moved, errors.AccordError):
+            return  # no reason for a request to fail, or to run again
+        for id in over[: tx.room_for_deletes()]:
+            tx.get(self.collection, id)  # somebody may be asking with this key again
+            tx.delete(self.collection, id)
+
+
+def _is_over(record: "Any", now: Instant) -> bool:
+    """By the wall clock, which somebody may set, and by the store's, unless that started anew meanwhile."""
+    if record["expires_at"] > time.time():
+        return False
+    era = record.get("era", "")  # no old accord wrote one
+    return era != now.era or Instant(era, record["over_at"]).is_over(now)
+
+
+def _facts(item: Item) -> "Any":
+    """Of a kept answer all but the answer, which may be long."""
+    return jsontext.loads(item.value.partition(_RESULT.encode())[0] + b"}")
 
 
 def transact(

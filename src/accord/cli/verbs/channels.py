@@ -32,7 +32,7 @@ def show(line: "Line", words: "dict[str, Any]") -> None:
 
 
 VERBS = {
-    "channel join": Verb(join, "channel.join", positional=("channel",)),
-    "channel leave": Verb(leave, "channel.leave", positional=("channel",)),
+    "channel join": Verb(join, "channel.join", positional=("channel",), mine=("identity",)),
+    "channel leave": Verb(leave, "channel.leave", positional=("channel",), mine=("identity",)),
     "channel list": Verb(show, "channel.list"),
 }

@@ -1,6 +1,10 @@
 """halt, unhalt, engage."""
 
+import os
+
+from accord import errors, place
 from accord.cli.words import Verb
+from accord.services.halt import Halt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +20,16 @@ def halt(line: "Line", words: "dict[str, Any]") -> None:
         return
     # However it is typed, it halts.
     reason = " ".join(words.get("reason") or []).encode("utf-8", "replace").decode()
-    result = line.call("halt.set", {"reason": reason})
+    try:
+        result = line.call("halt.set", {"reason": reason})
+    except errors.HaltUnwritable:
+        raise
+    except errors.AccordError:  # of a home, a port, a name or settings that cannot be: it needs none of them
+        if not os.path.isabs(place.user_home(line.io.env)):
+            raise
+        file = Halt(place.user_home(line.io.env))
+        file.set(reason)
+        result = {"halted": file.reason(), "path": file.path}
     line.answer(result, lambda: f"halted: {result['halted']}\n")
 
 

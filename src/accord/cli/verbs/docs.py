@@ -1,5 +1,6 @@
 """doc read, doc write, doc history, doc restore, doc list, doc rm."""
 
+from accord import errors
 from accord.cli import texts
 from accord.cli.show import table
 from accord.cli.words import DASH, Verb
@@ -18,9 +19,31 @@ def read(line: "Line", words: "dict[str, Any]") -> None:
 
 
 def write(line: "Line", words: "dict[str, Any]") -> None:
+    is_elsewhere = "text" in words or words.get("file", "-") != "-"
     text = texts.take(line, words, "text", "file", MAX_BYTES, "A document")
-    result = line.call("doc.write", {**words, "text": text})
+    try:
+        result = line.call("doc.write", {**words, "text": text})
+    except errors.Conflict as conflict:
+        if not is_elsewhere:
+            _keep(line, conflict, text)
+        raise
     line.answer(result, lambda: f"{result['name']} is at revision {result['revision']}\n")
+
+
+def _keep(line: "Line", conflict: "errors.Conflict", text: str) -> None:
+    """What came through a pipe is nowhere else: a program gets it back, a person finds it in a private file."""
+    if line.json:
+        conflict.details["mine"] = text
+        return
+    import tempfile
+
+    fd, path = tempfile.mkstemp(prefix="accord-", suffix=".txt")
+    with open(fd, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    conflict.details["path"] = path
+    name, revision = conflict.details["name"], conflict.details["revision"]
+    theirs = f"theirs is shown by: accord doc read {name} --revision {revision}" if revision else "theirs is removed"
+    conflict.args = (f"{conflict} Your text is kept in {path}; {theirs}",)
 
 
 def history(line: "Line", words: "dict[str, Any]") -> None:

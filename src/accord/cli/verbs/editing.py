@@ -43,7 +43,7 @@ class _Edit:
 
     def __init__(self, line: "Line", words: "dict[str, Any]", editor: "_Editor") -> None:
         self._line = line
-        self._words = words
+        self._words = words if "ttl" in words else {**words, "keep_ttl": True}
         self._name = words["name"]
         self._editor = editor
         self.base = 0  # the revision that the text is made from

@@ -107,7 +107,7 @@ VERBS = {
         positional=("folder",),
         extra={"folder": "Folder", "prefix": "Text", "force": FLAG},
         notes={"folder": "where the files are to be", "force": "replace files with another text"},
-        usage="FOLDER [--prefix TEXT] [--force]",
+        usage="DIR [--prefix TEXT] [--force]",
         help="Make files of documents; a file with another text is left alone, and named.",
     ),
 }

@@ -127,7 +127,7 @@ VERBS = {
     "listen": Verb(
         listen,
         positional=("identity",),
-        extra={"identity": "Identity", "exec": "Text", "no_ack": "Flag"},
+        extra={"identity": "Identity", "exec": "Command", "no_ack": "Flag"},
         notes={
             "exec": "a command that gets each message on its standard input, as JSON; 0 acknowledges it",
             "no_ack": "never acknowledge",

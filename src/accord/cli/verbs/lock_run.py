@@ -1,5 +1,6 @@
 """lock run."""
 
+import os
 import shutil
 import signal
 import threading
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from accord.cli.run import Line
 
+_MOST_OF_HOST = 100  # letters; a label has 128
 _STOOD_STILL_S = 0.5  # noticed so late, an end was slept through
 
 
@@ -27,7 +29,7 @@ def run(line: "Line", words: "dict[str, Any]") -> int:
     if shutil.which(command[0]) is None:
         raise errors.CommandNotFound(command=command[0], reason="there is no such program")
     if "owner" not in words:
-        words["owner"] = myself(line, "--owner")
+        words["owner"] = _owner(line)
     lock = line.call("lock.acquire", words)
     lease = _Lease(line, lock, float(words.get("ttl", TTL_S)))
     env = {**line.io.env, "ACCORD_LOCK": lock["name"], "ACCORD_LOCK_TOKEN": str(lock["token"])}
@@ -38,6 +40,16 @@ def run(line: "Line", words: "dict[str, Any]") -> int:
         raise
     lease.release()
     return code
+
+
+def _owner(line: "Line") -> str:
+    """Who has no name is this process: nobody but `lock run` itself has to give the lock back."""
+    if line.io.env.get("ACCORD_AGENT") or line.io.is_terminal(0):
+        return myself(line, "--owner")
+    host = "".join(
+        letter for letter in os.uname().nodename if letter.isascii() and (letter.isalnum() or letter in "_.-")
+    )
+    return f"{host[:_MOST_OF_HOST] or 'localhost'}.{os.getpid()}"
 
 
 def _run(command: list[str], env: "dict[str, str]", lease: "_Lease") -> int:

@@ -46,10 +46,11 @@ VERBS = {
         acquire,
         "lock.acquire",
         positional=("name",),
+        mine=("owner",),
         names={"wait": "timeout"},
         notes={"wait": "how long to wait for it"},
     ),
-    "lock renew": Verb(renew, "lock.renew", positional=("name",)),
-    "lock release": Verb(release, "lock.release", positional=("name",)),
+    "lock renew": Verb(renew, "lock.renew", positional=("name",), mine=("owner",)),
+    "lock release": Verb(release, "lock.release", positional=("name",), mine=("owner",)),
     "lock list": Verb(show, "lock.list"),
 }

@@ -68,9 +68,10 @@ VERBS = {
         check,
         "mail.check",
         positional=("identity",),
+        mine=("identity",),
         help="Show the oldest unread messages, and acknowledge them once they are printed.",
     ),
-    "ack": Verb(ack, "mail.ack", positional=("ids",)),
+    "ack": Verb(ack, "mail.ack", positional=("ids",), mine=("identity",)),
 }
 
 

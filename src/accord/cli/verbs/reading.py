@@ -47,7 +47,7 @@ def _everybody(line: "Line", result: "dict[str, Any]") -> str:
 
 
 VERBS = {
-    "sent": Verb(sent, "mail.sent", positional=("sender",), names={"sender": "from"}),
+    "sent": Verb(sent, "mail.sent", positional=("sender",), names={"sender": "from"}, mine=("sender",)),
     "thread": Verb(thread, "mail.thread", positional=("conversation",)),
     "search": Verb(search, "mail.search", positional=("query",)),
     "discover": Verb(discover, "agent.discover"),

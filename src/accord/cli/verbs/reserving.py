@@ -145,13 +145,13 @@ def _remark(one: "dict[str, Any]") -> str:
 
 
 VERBS = {
-    "reserve add": Verb(add, "reserve.add", positional=("globs",)),
+    "reserve add": Verb(add, "reserve.add", positional=("globs",), mine=("owner", "project")),
     "reserve list": Verb(show, "reserve.list"),
     "reserve release": Verb(
         release,
         "reserve.release",
         positional=("globs",),
-        usage="(GLOB... | --all) [--owner LABEL] [--project PATH]",
+        usage="(GLOB... | --all) [--owner LABEL] [--project DIR]",
     ),
     "reserve check": Verb(
         check,
@@ -159,7 +159,7 @@ VERBS = {
         positional=("paths",),
         extra={"staged": "Flag"},
         notes={"staged": "the files that git would commit now, as the hook asks", "owner": "whose own do not count"},
-        usage="(PATH... | --staged) [--owner LABEL] [--project PATH]",
+        usage="(PATH... | --staged) [--owner LABEL] [--project DIR]",
     ),
     "reserve install-hook": Verb(
         install_hook,

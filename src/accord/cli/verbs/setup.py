@@ -31,13 +31,18 @@ def _ready(result: "dict[str, Any]") -> str:
 
 
 def config(line: "Line", words: "dict[str, Any]") -> None:
+    from accord.errors.table import from_json
+
     result = line.call("config.show", words)
     rows = [(found["name"], found["value"], found["source"]) for found in result["settings"]]
-    line.answer(
-        result,
-        lambda: f"home  {one_line(result['home'])}\n\n" + table(line, ("setting", "value", "from"), rows),
-        styled=True,
-    )
+    wrong = [from_json(error) for error in result.pop("wrong")]
+    if wrong and line.json:
+        wrong[0].details.update(result)
+    else:
+        text = f"home  {one_line(result['home'])}\n\n" + table(line, ("setting", "value", "from"), rows)
+        line.answer(result, lambda: text, styled=True)
+    if wrong:
+        raise wrong[0]
 
 
 def trust(line: "Line", words: "dict[str, Any]") -> None:
@@ -62,9 +67,24 @@ def _look(line: "Line", log: str) -> int:
     result = line.call("home.doctor", {})
     if log:
         _note(log, {"at": line.context.now(), **result})
-    rows = [("ok" if found["ok"] else "WRONG", found["check"], found["found"]) for found in result["checks"]]
+    rows = [row for found in result["checks"] for row in _rows(found)]
     line.answer(result, lambda: table(line, ("", "what", "found"), rows), styled=True)
     return 0 if result["healthy"] else 1
+
+
+def _rows(found: "dict[str, Any]") -> "list[tuple[str, str, str]]":
+    """What was looked at, and below it each lock with those who wait for it."""
+    first = ("ok" if found["ok"] else "WRONG", found["check"], found["found"])
+    return [first, *[("", "", _lock(lock)) for lock in found.get("locks", ())]]
+
+
+def _lock(lock: "dict[str, Any]") -> str:
+    held = (
+        f"{lock['name']}: {lock['owner']} has held it for {lock['held_s']:g} s"
+        if lock["left_s"]
+        else f"{lock['name']}: free"
+    )
+    return ", ".join([held, *[f"{one['owner']} has waited {one['waited_s']:g} s" for one in lock["waiting"]]])
 
 
 def _note(path: str, record: "dict[str, Any]") -> None:
@@ -73,14 +93,21 @@ def _note(path: str, record: "dict[str, Any]") -> None:
         os.write(fd, as_json(record).encode())
         os.close(fd)
     except OSError as error:
-        raise errors.FileUnreadable(path=path, reason=error.strerror) from None
+        raise errors.FileUnwritable(path=path, reason=error.strerror) from None
 
 
 def demo(line: "Line", words: "dict[str, Any]") -> None:
+    from contextlib import redirect_stdout
+    from io import StringIO
+
     from accord.demo import main
 
-    sys.argv[1:] = []
     try:
+        if line.json:
+            with redirect_stdout(StringIO()):
+                found = main()
+            line.answer(found, str)
+            return
         main()
         sys.stdout.flush()  # the command ends without
     except BrokenPipeError as error:

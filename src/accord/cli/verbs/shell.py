@@ -1,10 +1,13 @@
 """shellenv, shell: functions for agents that are shell scripts."""
 
+import os
+import shlex
 import subprocess
 import sys
 import time
 
 from accord import errors, platform
+from accord.cli import texts
 from accord.cli.shells import Shell, is_pid, owner_of
 from accord.cli.terminal import safe
 from accord.cli.words import Verb
@@ -20,6 +23,10 @@ LOCK_S = 30.0  # that a lock lasts unless it is renewed, as it is while the shel
 _WAIT_S = 30.0
 _PAUSE_S = 1.0  # after a try to renew it that failed
 _PASSED_ON = ("--home", "--engine", "--hub-port")
+
+# What takes a text as its second word. It comes through a pipe: a system call takes no word above 128 KiB.
+_WITH_TEXT = ("write", "safe-write", "add", "enqueue")
+_MOST_TEXT_BYTES = 1 << 20  # each operation has a bound of its own, below it
 
 # Each function of the shell, and what it does here.
 _FUNCTIONS = {
@@ -48,8 +55,36 @@ _FUNCTIONS = {
 
 
 def shellenv(line: "Line", words: "dict[str, Any]") -> None:
-    text = "".join(f'{name}() {{ command accord shell {do} "$$" -- "$@"; }}\n' for name, do in _FUNCTIONS.items())
+    command = " ".join(shlex.quote(word) for word in [*_myself(), *_options(line)])
+    text = "".join(_function(name, do, command) for name, do in _FUNCTIONS.items())
     line.answer({"text": text}, lambda: text)
+
+
+def _function(name: str, do: str, command: str) -> str:
+    """In a shell's own words. What else goes wrong, such as a command that is gone, is a failure too."""
+    call = f'command {command} shell {do} "$$" -- '
+    if do in _WITH_TEXT:
+        call = f'printf %s "${{2-}}" | {call}"$#" "${{1-}}" ${{3+"$3"}}'
+    else:
+        call += '"$@"'
+    return f"{name}() {{ {call} || case $? in 2) return 2 ;; *) return 1 ;; esac; }}\n"
+
+
+def _myself() -> list[str]:
+    """The command that this is, wherever a shell is when it calls it."""
+    path = os.path.abspath(sys.argv[0])
+    # -P: and no modules in the working directory.
+    return [sys.executable, "-P", "-m", "accord"] if path.endswith("/__main__.py") else [path]
+
+
+def _options(line: "Line") -> list[str]:
+    """The global options that say where everything is, with paths that count in any working directory."""
+    given = {name: value for name, value in line.words.globals.items() if name in _PASSED_ON}
+    if "--home" in given:
+        given["--home"] = line.context.home.path
+    if "--engine" in given:
+        given["--engine"] = line.context.settings["engine"]
+    return [f"{name}={value}" for name, value in given.items()]
 
 
 def shell(line: "Line", words: "dict[str, Any]") -> int:
@@ -59,8 +94,11 @@ def shell(line: "Line", words: "dict[str, Any]") -> int:
         raise line.words.wrong(f"It takes one of {', '.join(_DO)} and the number of a process")
     do, least, most = _DO[what]
     try:
-        if not least <= len(given) <= most:
-            raise line.words.wrong(f"{what} takes {least} to {most} words, and got {len(given)}")
+        count = int(given[0]) if what in _WITH_TEXT and given and is_pid(given[0]) else len(given)
+        if not least <= count <= most:
+            raise line.words.wrong(f"{what} takes {least} to {most} words, and got {count}")
+        if what in _WITH_TEXT:
+            given = [given[1], _text(line), *given[2:]]
         if do in (_lock, _keep):  # they take long, and must not hold up the shell's other functions
             return do(line, int(pid), *given) or 0
         with Shell(line.context, int(pid)) as there:
@@ -70,6 +108,10 @@ def shell(line: "Line", words: "dict[str, Any]") -> int:
     except errors.AccordError as error:
         line.io.err(f"accord: {safe(str(error))} [{error.code}]\n")
         return 2 if isinstance(error, errors.Conflict) else 1
+
+
+def _text(line: "Line") -> str:
+    return texts.take(line, {"stdin": True}, "text", "file", _MOST_TEXT_BYTES, "The text")
 
 
 def _init(line: "Line", there: Shell) -> None:
@@ -162,12 +204,11 @@ def _give_back(line: "Line", lock: "dict[str, Any]") -> None:
 
 
 def _start_keeper(line: "Line", pid: int, lock: "dict[str, Any]") -> None:
-    """It finds the same home and the same settings as this command. -P: and no modules in the working directory."""
-    options = [f"{name}={value}" for name, value in line.words.globals.items() if name in _PASSED_ON]
+    """It finds the same home and the same settings as this command."""
     words = ["shell", "keep", str(pid), "--", lock["name"], str(lock["token"]), lock["owner"]]
     try:
         subprocess.Popen(
-            [sys.executable, "-P", "-m", "accord", *options, *words],
+            [sys.executable, "-P", "-m", "accord", *_options(line), *words],
             env=dict(line.io.env),
             cwd=line.io.cwd or "/",
             stdin=subprocess.DEVNULL,
@@ -232,7 +273,14 @@ def _assign(line: "Line", there: Shell, agent: str, task: str, session: str) -> 
 
 
 def _health(line: "Line", there: Shell) -> int:
-    return 0 if line.call("home.doctor", {})["healthy"] else 1
+    found = line.call("home.doctor", {})
+    if found["healthy"]:
+        line.io.out(f"OK: {safe(found['engine'])}, {len(found['checks'])} checks passed\n")
+        return 0
+    for check in found["checks"]:
+        if not check["ok"]:
+            line.io.err(f"CRITICAL: {check['check']}: {safe(check['found'])}\n")
+    return 1
 
 
 def _migrate(line: "Line", there: Shell, *words: str) -> int:

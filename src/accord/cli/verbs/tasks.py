@@ -168,6 +168,7 @@ def _left(expires_at: str) -> str:
 
 
 _ID = ("id",)
+_AGENT = ("agent",)
 
 _NEEDS = {"after": "needs"}  # `--after` is a number elsewhere
 _FIRST = {"after": "a task that must be done first, which may be given several times"}
@@ -183,13 +184,13 @@ VERBS = {
     ),
     "task depend": Verb(depend, "task.depend", positional=("id", "after"), names=_NEEDS, notes=_FIRST),
     "task assign": Verb(assign, "task.assign", positional=("id", "agent")),
-    "task claim": Verb(take("task.claim"), "task.claim", positional=_ID),
-    "task next": Verb(take("task.next"), "task.next"),
-    "task start": Verb(take("task.start"), "task.start", positional=_ID),
-    "task progress": Verb(take("task.progress"), "task.progress", positional=("id", "note")),
+    "task claim": Verb(take("task.claim"), "task.claim", positional=_ID, mine=_AGENT),
+    "task next": Verb(take("task.next"), "task.next", mine=_AGENT),
+    "task start": Verb(take("task.start"), "task.start", positional=_ID, mine=_AGENT),
+    "task progress": Verb(take("task.progress"), "task.progress", positional=("id", "note"), mine=_AGENT),
     "task block": Verb(end("task.block"), "task.block", positional=("id", "reason")),
     "task unblock": Verb(unblock, "task.unblock", positional=_ID),
-    "task release": Verb(release, "task.release", positional=_ID),
+    "task release": Verb(release, "task.release", positional=_ID, mine=_AGENT),
     "task done": Verb(end("task.done"), "task.done", positional=("id", "note")),
     "task show": Verb(show, "task.show", positional=_ID),
     "task list": Verb(show_list, "task.list"),

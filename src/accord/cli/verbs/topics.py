@@ -93,8 +93,8 @@ VERBS = {
     "subscribe": Verb(
         subscribe,
         positional=("channel",),
-        extra={"channel": "Channel", "since": "Text", "after": "Place", "exec": "Text"},
-        usage="CHANNEL [--since TEXT | --after NUMBER] [--exec TEXT]",
+        extra={"channel": "Channel", "since": "Text", "after": "Place", "exec": "Command"},
+        usage="CHANNEL [--since TEXT | --after NUMBER] [--exec COMMAND]",
         notes={
             "after": "start after this number; 0: with all that is kept",
             "exec": "a command that gets each on its standard input, as JSON",

@@ -68,7 +68,7 @@ class Memory:
         self._opened = Opened(f"memory:{name}")
 
     def snapshot(self) -> "_Snapshot":
-        return _Snapshot(self._usable())
+        return _Snapshot(self._usable(), self._opened)
 
     def commit(
         self,
@@ -91,7 +91,7 @@ class Memory:
             return Committed(data.revision, tuple(numbers))
 
     def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> "_Watch":
-        return _Watch(self._usable(), tuple(prefixes), since, epoch)
+        return _Watch(self._usable(), self._opened, tuple(prefixes), since, epoch)
 
     def now(self) -> Instant:
         return Instant(platform.boot_id(), platform.boot_seconds())
@@ -121,8 +121,9 @@ class Memory:
 
 
 class _Snapshot:
-    def __init__(self, data: _Data) -> None:
+    def __init__(self, data: _Data, opened: Opened) -> None:
         self._data = data
+        self._opened = opened
         with data.lock:
             self.epoch = data.epoch
             self.revision = data.revision
@@ -134,7 +135,7 @@ class _Snapshot:
         pass
 
     def get(self, collection: str, id: str) -> Item | None:
-        data = self._data
+        data = self._usable()
         with data.lock:
             item = data.items.get(collection, {}).get(id)
             if item is None:
@@ -145,7 +146,7 @@ class _Snapshot:
 
     def list(self, collection: str, after: str = "", limit: int = 100, reverse: bool = False) -> "Sequence[Item]":
         check_page(limit)
-        data = self._data
+        data = self._usable()
         with data.lock:
             self._unmoved(collection)
             ids = data.ids.get(collection, [])
@@ -159,16 +160,20 @@ class _Snapshot:
             return [items[id] for id in page]
 
     def head(self, collection: str) -> Head:
-        with self._data.lock:
+        with self._usable().lock:
             return self._unmoved(collection)
 
     def collections(self, prefix: str = "", after: str = "", limit: int = 100) -> "Sequence[str]":
         check_page(limit)
-        data = self._data
+        data = self._usable()
         with data.lock:
             if data.revision != self.revision:
                 raise Moved
             return sorted(name for name in data.heads if name.startswith(prefix) and name > after)[:limit]
+
+    def _usable(self) -> _Data:
+        self._opened.check_process()
+        return self._data
 
     def _unmoved(self, collection: str) -> Head:
         head = self._data.heads.get(collection, _NEVER)
@@ -178,9 +183,10 @@ class _Snapshot:
 
 
 class _Watch:
-    def __init__(self, data: _Data, prefixes: tuple[str, ...], since: int, epoch: str) -> None:
+    def __init__(self, data: _Data, opened: Opened, prefixes: tuple[str, ...], since: int, epoch: str) -> None:
         self.revision = since
         self._data = data
+        self._opened = opened
         self._prefixes = prefixes
         self._closed = False
         self._waits: _thread.LockType | None = None
@@ -195,6 +201,7 @@ class _Watch:
         self.close()
 
     def next(self, timeout_s: float) -> Change | None:
+        self._opened.check_process()
         deadline = platform.boot_seconds() + timeout_s
         while True:
             with self._data.lock:

@@ -24,7 +24,7 @@ class Claim:
     def __init__(self, path: str) -> None:
         self._path = path
         self._inside = _thread.allocate_lock()  # held with the claim by one thread of this process
-        pid = os.getpid()
+        self._pid = pid = os.getpid()
         self._me = f"{_host()} {platform.boot_id()} {pid} {platform.process_started(pid)}"
         self._mine = f"{path}.{pid}.{os.urandom(4).hex()}"  # the folder while it is not in place
         self._token = ""
@@ -42,13 +42,16 @@ class Claim:
             raise
 
     def release(self) -> None:
+        if os.getpid() != self._pid:
+            return  # a child that was forked inside; the lock is its parent's
         # Should a person have broken the lock, it is another's now.
         if self._owner_has(self._token):
             os.rename(self._path, self._mine)
         self._inside.release()
 
     def close(self) -> None:
-        _remove(self._mine)
+        if os.getpid() == self._pid:
+            _remove(self._mine)
 
     def _wait(self, deadline: float, timeout_s: float) -> None:
         self._prepare()

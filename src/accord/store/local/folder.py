@@ -12,6 +12,25 @@ from accord import errors, place
 SHARED = 0o2770  # a folder for its group, to which belongs what is made in it
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_MANY = (errno.EMFILE, errno.ENFILE)
+
+
+def place_of(name: str) -> str:
+    """The path that a person named, from the root."""
+    if not name:
+        raise _no_path(name, "it names no file or folder")
+    if "\0" in name:
+        raise _no_path(name, "it holds a NUL, which no path can")
+    try:
+        path = os.path.abspath(os.path.expanduser(name))
+        path.encode()
+    except UnicodeEncodeError:
+        raise _no_path(name, "it is not UTF-8") from None
+    return path
+
+
+def _no_path(name: str, reason: str) -> errors.AccordError:
+    return errors.DataDirError(path=ascii(name), errno=errno.EINVAL, reason=reason)
 
 
 def make_folder(path: str, secret: bool = False) -> None:
@@ -83,6 +102,8 @@ def refusal(error: OSError, path: str) -> errors.AccordError:
         return errors.StorageFull(path=path)
     if error.errno == errno.EIO:
         return errors.StorageFailing(path=path, reason=error.strerror)
+    if error.errno in _MANY:
+        return errors.TooManyFiles()
     path = os.fsdecode(error.filename or path)
     return errors.DataDirError(path=path, errno=error.errno, reason=_reason(error, path))
 
@@ -164,7 +185,7 @@ def _reason(error: OSError, path: str) -> str:
     if error.errno == errno.EROFS:
         return "it is on a read-only file system"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return "this user may not write there"
+        return "this user may not read and write there"
     if error.errno == errno.ELOOP:
         return "it is a symbolic link"
     return error.strerror or str(error)

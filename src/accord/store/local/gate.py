@@ -1,7 +1,9 @@
 """A fair lock between processes with a deadline: `flock`, which the kernel frees when its holder dies.
 
 Each gate has one descriptor, behind a lock of the process: two threads on one descriptor would both hold a
-flock. The file holds the pid of the last holder, for the message of those who waited in vain, and a mark.
+flock. A child that is forked while the gate is held shares the flock too, and could give it back for its parent: in
+it `release` does nothing. The file holds the pid of the last holder, for the message of those who waited in vain, and
+a mark.
 """
 
 import _thread
@@ -24,7 +26,8 @@ class Gate:
         self._waiter: _Waiter | None = None
         self.was_marked = False  # when the one inside came in
         self._owes_mark = False  # it could not be written: at least this process knows
-        self._name = b"%-*d" % (_PID_BYTES, os.getpid())
+        self._pid = os.getpid()
+        self._name = b"%-*d" % (_PID_BYTES, self._pid)
 
     def fileno(self) -> int:
         return self._fd
@@ -57,6 +60,8 @@ class Gate:
             raise
 
     def release(self) -> None:
+        if os.getpid() != self._pid:
+            return
         try:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
         finally:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Protocol
 
+    from accord.store.contract import Opened
     from accord.store.local.bell import Bell
 
     class Source(Protocol):
@@ -35,9 +36,12 @@ class Log:
 class FileWatch:
     """Gives out what is durable only, so that a revision a subscriber keeps is never taken back."""
 
-    def __init__(self, source: "Source", bell: "Bell", prefixes: "Sequence[str]", since: int, epoch: str) -> None:
+    def __init__(
+        self, source: "Source", opened: "Opened", bell: "Bell", prefixes: "Sequence[str]", since: int, epoch: str
+    ) -> None:
         self.revision = since
         self._source = source
+        self._opened = opened
         self._bell = bell
         self._prefixes = tuple(prefixes)
         self._ready: list[Change] = []  # newest first
@@ -55,6 +59,7 @@ class FileWatch:
         self.close()
 
     def next(self, timeout_s: float) -> Change | None:
+        self._opened.check_process()  # it may have taken in more changes than it gave out
         with self._in_use:
             try:
                 return self._next(timeout_s)

@@ -1,14 +1,15 @@
 """An engine with a write lock: works one after another become one durable commit."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from accord import errors
 from accord.store.contract import Append, Change, Committed, Conflict, Delete, Item, ItemIs, Put, number_id
-from accord.store.protocols import Exclusive, Snapshot, Store
+from accord.store.protocols import Batch, Exclusive, Snapshot, Store
 from accord.store.transaction import Transaction, transact
 from accord.testing.conformance.tools import (
     LONG_S,
@@ -29,6 +30,7 @@ from accord.testing.conformance.tools import (
     value_of,
     values_of,
 )
+from accord.testing.conformance.worker import run_in_process
 
 if TYPE_CHECKING:
 
@@ -220,6 +222,39 @@ def check_batches_of_many_threads_do_not_mix(open_store: Opener) -> None:
         found = values_of(store, "c")
         assert len(found) == 6 * 5 * 4
         assert all(len(set(found[start : start + 4])) == 1 for start in range(0, len(found), 4))
+
+
+def check_a_forked_child_that_leaves_the_block_leaves_the_lock(open_store: Opener) -> None:
+    """Both share it; a commit of a third who got in would be lost, or make the parent's block be lost."""
+    for way in ("at its end", "by an error", "by closing the store"):
+        run_in_process(_leave_in_child, open_store, way)
+    with _opened(open_store) as store:
+        assert values_of(store, "c") == [b"parent", b"third"] * 3
+
+
+def _leave_in_child(open_store: Opener, way: str) -> None:
+    with _opened(open_store) as store, _opened(open_store) as third:
+        with store.exclusive() as batch:
+            append(batch, "c", b"parent")
+            child = os.fork()
+            if not child:
+                _leave(store, batch, way)
+            os.waitpid(child, 0)
+            with raises(errors.LockTimeout, f"when a child had left {way}"):
+                third.commit([], [Append("c", b"third")], timeout_s=0.1)
+        append(third, "c", b"third")
+
+
+def _leave(store: "LockedStore", batch: Batch, way: str) -> NoReturn:
+    try:
+        if way == "at its end":
+            batch.__exit__(None, None, None)
+        elif way == "by an error":
+            batch.__exit__(KeyError, KeyError("on purpose"), None)
+        else:
+            store.close()
+    finally:
+        os._exit(0)
 
 
 def check_an_overtaken_work_runs_again_under_the_lock(open_store: Opener) -> None:

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 from accord import errors
 from accord.store.contract import Append, Delete, Instant, Put, number_id
-from accord.store.protocols import Store
+from accord.store.protocols import Batch, Snapshot, Store
 from accord.testing.conformance.tools import (
+    LONG_S,
     Opener,
     append,
     contents,
@@ -16,6 +17,7 @@ from accord.testing.conformance.tools import (
     revision_of,
     take,
     value_of,
+    wall_clock_moved,
 )
 from accord.testing.conformance.worker import run_in_process
 
@@ -78,7 +80,7 @@ def check_a_forked_child_is_refused(open_store: Opener) -> None:
     """A child shares its parent's locks and connections, and would break both."""
     endings, numbers = run_in_process(_use_in_child, open_store)
     assert endings == dict.fromkeys(endings, "StoreForked")
-    assert numbers == (2,)
+    assert numbers == (4,)
 
 
 def check_the_clock_goes_forward(open_store: Opener) -> None:
@@ -102,6 +104,21 @@ def check_an_instant_is_over_when_its_time_or_its_era_is(open_store: Opener) -> 
         assert now.plus(60.0).is_over(now.plus(60.0))
         assert now.plus(-60.0).is_over(now)
         assert Instant("another " + now.era, now.seconds + 60.0).is_over(now)
+
+
+def check_the_clock_is_not_the_wall_clock(open_store: Opener) -> None:
+    """Which somebody may set, forward or back, while leases run."""
+    with opened(open_store) as store:
+        for day_s in (-24 * 3600.0, 24 * 3600.0):
+            began = store.now()
+            with wall_clock_moved(by_s=day_s), opened(open_store) as other:
+                for now in (store.now(), other.now()):
+                    assert began.is_over(now)
+                    assert not began.plus(3600.0).is_over(now)
+                    assert now.seconds - began.seconds < LONG_S
+                set_then = other.now()
+            assert set_then.is_over(store.now())
+            assert not set_then.plus(3600.0).is_over(store.now())
 
 
 def check_sync_changes_nothing(open_store: Opener) -> None:
@@ -147,12 +164,43 @@ def _descriptors() -> int:
 def _use_in_child(open_store: Opener) -> tuple[dict[str, str], tuple[int, ...]]:
     """How each use in a forked child ended, and what number the parent's next append got."""
     with opened(open_store) as store:
-        append(store, "c")
-        with store.snapshot() as snapshot:
-            uses = _uses(store)
+        for _ in range(2):
+            append(store, "c")
+        uses = _uses(store)
+        with store.snapshot() as snapshot, store.watch(["c"], 0) as watch:
+            uses |= {f"{name} of a snapshot taken before": use for name, use in _reads(snapshot).items()}
             uses["commit with a snapshot taken before"] = lambda: store.commit([], [Append("c", b"")], snapshot)
+            take(watch, 1)  # the other change may be waiting in it
+            uses["next of a watch begun before"] = lambda: watch.next(0.0)
             endings = {name: _ending_in_child(use) for name, use in uses.items()}
+        if exclusive := getattr(store, "exclusive", None):
+            with exclusive() as batch:
+                endings |= {name: _ending_in_child(use) for name, use in _uses_of_batch(batch).items()}
+                append(batch, "c")
+        else:
+            append(store, "c")
         return endings, append(store, "c").numbers
+
+
+def _reads(snapshot: Snapshot) -> dict[str, Callable[[], object]]:
+    return {
+        "get": lambda: snapshot.get("c", number_id(1)),
+        "list": lambda: snapshot.list("c"),
+        "head": lambda: snapshot.head("c"),
+        "collections": snapshot.collections,
+    }
+
+
+def _uses_of_batch(batch: Batch) -> dict[str, Callable[[], object]]:
+    snapshot = batch.snapshot()
+    uses: dict[str, Callable[[], object]] = {
+        "snapshot": batch.snapshot,
+        "commit": lambda: batch.commit([], [Append("c", b"")]),
+        "commit with a snapshot": lambda: batch.commit([], [Append("c", b"")], snapshot),
+        "leaving": lambda: batch.__exit__(None, None, None),
+        **_reads(snapshot),
+    }
+    return {f"{name} of a block entered before": use for name, use in uses.items()}
 
 
 def _ending_in_child(use: Callable[[], object]) -> str:

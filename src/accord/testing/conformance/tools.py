@@ -160,6 +160,18 @@ def at_once(*works: Callable[[], T]) -> list[T]:
         return [future.result() for future in running]
 
 
+@contextmanager
+def wall_clock_moved(by_s: float) -> Iterator[None]:
+    """The wall clock as Python code of this process sees it."""
+    real_time, real_clock = time.time, time.clock_gettime
+    time.time = lambda: real_time() + by_s
+    time.clock_gettime = lambda clock: real_clock(clock) + by_s * (clock == time.CLOCK_REALTIME)
+    try:
+        yield
+    finally:
+        time.time, time.clock_gettime = real_time, real_clock
+
+
 def seconds(work: Callable[[], object]) -> float:
     started = time.monotonic()
     work()

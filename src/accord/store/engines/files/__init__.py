@@ -5,13 +5,13 @@ files are then moved into place; whoever finds that unfinished, after a crash, f
 Each thousand commits everything is flushed and the journal starts anew. docs/design/files.md has the reasons.
 """
 
-import os
 import time
 
 from accord import errors, platform
 from accord.store.contract import LOCK_WAIT_S, Head, Instant, Item, Moved, Opened, check_page
 from accord.store.engines.files.disk import Behind, Disk
 from accord.store.engines.files.shelves import Edited
+from accord.store.local import folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Files:
     patience_s = LOCK_WAIT_S
 
     def __init__(self, place: str, lock_kind: str = "") -> None:
-        path = os.path.abspath(os.path.expanduser(place))
+        path = folder.place_of(place)
         self._opened = Opened(path)
         self._disk = Disk(path, lock_kind)
         if self._disk.bell.is_ahead_of(self):
@@ -66,12 +66,12 @@ class Files:
         from accord.store.engines.files.batch import Batch
 
         self._opened.check()
-        return Batch(self._disk, self.now, timeout_s)
+        return Batch(self._disk, self._opened, timeout_s)
 
     def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> "FileWatch":
         from accord.store.local.watch import FileWatch
 
-        return FileWatch(self, self._disk.bell, prefixes, since, epoch)
+        return FileWatch(self, self._opened, self._disk.bell, prefixes, since, epoch)
 
     def changes(self, since: int) -> "Log":
         """A page of the change log, for the watch."""

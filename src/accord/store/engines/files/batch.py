@@ -1,5 +1,6 @@
 """The lock held: commits made inside are kept in memory, seen by those that follow, and published together."""
 
+from accord import platform
 from accord.store import pages
 from accord.store.contract import (
     LOCK_WAIT_S,
@@ -21,17 +22,17 @@ from accord.store.engines.files.shelves import NOTHING, Edited, checksum, is_pla
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from accord.store.contract import Check, Content, Write
+    from accord.store.contract import Check, Content, Opened, Write
     from accord.store.engines.files.disk import Disk
     from accord.store.protocols import Snapshot
 
 
 class Batch:
-    def __init__(self, disk: "Disk", now: "Callable[[], Instant]", timeout_s: float) -> None:
+    def __init__(self, disk: "Disk", opened: "Opened", timeout_s: float) -> None:
         self._disk = disk
-        self._now = now
+        self._opened = opened
         self._timeout_s = timeout_s
         self._records: list[Record] = []
         self._items: dict[str, dict[str, Item | None]] = {}
@@ -50,6 +51,10 @@ class Batch:
         return self
 
     def __exit__(self, kind: object, *exc: object) -> None:
+        if self._opened.is_inherited():
+            if kind is None:
+                self._opened.check_process()
+            return  # the block and its lock are the parent's
         self.commits = -1  # nothing more is read here
         try:
             if kind is None:
@@ -60,10 +65,12 @@ class Batch:
             self._disk.bell.ring(self.state.epoch, self.state.revision)
 
     def snapshot(self) -> "_BatchSnapshot":
+        self._opened.check_process()
         return _BatchSnapshot(self)
 
     def check_unmoved(self, commits: int) -> None:
         """Refuse to answer as of when there were so many commits, if there are more now or the block was left."""
+        self._opened.check_process()
         if commits != self.commits:
             raise Moved
 
@@ -75,6 +82,7 @@ class Batch:
         timeout_s: float = LOCK_WAIT_S,
     ) -> Committed:
         check_commit(checks, writes)
+        self._opened.check_process()
         self._adopt_edits(checks, writes)
         if not all(self._holds(check) for check in checks):
             raise Conflict
@@ -87,12 +95,13 @@ class Batch:
         return Committed(self.revision, tuple(numbers))
 
     def now(self) -> Instant:
-        return self._now()
+        return Instant(platform.boot_id(), platform.boot_seconds())
 
     def sync(self) -> None:
         pass  # what can be seen was flushed before, or is when the block is left
 
     def load(self, contents: "Iterable[Content]") -> None:
+        self._opened.check_process()
         self.state = self._disk.writer.load(contents, self.state)
 
     def renew_epoch(self) -> None:

@@ -28,12 +28,21 @@ def find_or_make(root: str, lock_kind: str) -> str:
             _make(root, lock_kind)
         except OSError as error:
             raise folder.refusal(error, root) from None
-    found = _read_lock_kind(root)
+    found = read_lock_kind(root)
     if lock_kind and lock_kind != found:
         raise errors.NotAStore(path=root, reason=f"it was made with the lock {found}, and stays so")
     for name in ("data", "log", "staged"):
         folder.make_folder(f"{root}/{name}")
     return found
+
+
+def stamp(root: str) -> tuple[int, int, int]:
+    """What changes when a newer accord takes the store over."""
+    try:
+        found = os.stat(f"{root}/store")
+    except OSError as error:
+        raise folder.refusal(error, f"{root}/store") from None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def open_lock(root: str, kind: str) -> "Gate | Claim":
@@ -74,7 +83,8 @@ def _put_first(mine: str, place: str) -> None:
     os.unlink(mine)
 
 
-def _read_lock_kind(root: str) -> str:
+def read_lock_kind(root: str) -> str:
+    """What stands in a store of a format that this accord knows."""
     path = f"{root}/store"
     try:
         with open(path, encoding="utf-8") as file:

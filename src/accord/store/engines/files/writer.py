@@ -4,6 +4,7 @@ import os
 
 from accord import errors, platform
 from accord.store.contract import KEPT_REVISIONS, MAX_PAGE, check_contents
+from accord.store.engines.files import making
 from accord.store.engines.files.journal import Journal
 from accord.store.engines.files.records import Record, Row, encode, read
 from accord.store.engines.files.redo import Layout, Redo
@@ -28,9 +29,11 @@ class Writer:
         self._disk = disk
         self._root = disk.root
         self._redo = Redo(disk.shelves, f"{disk.root}/staged")
+        self._recognised = (0, 0, 0)  # the stamp of the store, when it was one that this accord knows
 
     def settle(self) -> State:
         """The state, once what a crash left unfinished is finished."""
+        self._refuse_newer_format()
         if not self._disk.journal.is_current():
             self._disk.open_journal()
         state = self._disk.look()[1]
@@ -42,6 +45,13 @@ class Writer:
         ):
             return state
         return self._recover()
+
+    def _refuse_newer_format(self) -> None:
+        """A newer accord may have taken the store over after it was opened here."""
+        stamp = making.stamp(self._root)
+        if stamp != self._recognised:
+            making.read_lock_kind(self._root)
+            self._recognised = stamp
 
     def publish(self, records: list[Record], state: State) -> State:
         """Commit: an error before the journal is flushed leaves nothing, and after it the commit has happened."""

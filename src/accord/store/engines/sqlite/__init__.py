@@ -6,6 +6,7 @@ own busy-wait. docs/design/store.md has the reasons, and what was measured.
 """
 
 import os
+import time
 
 from accord import errors, platform
 from accord.store.contract import LOCK_WAIT_S, MAX_PAGE, Committed, Instant, Opened, check_commit
@@ -36,7 +37,7 @@ class Sqlite:
     patience_s = LOCK_WAIT_S
 
     def __init__(self, place: str) -> None:
-        place = os.path.abspath(os.path.expanduser(place))
+        place = folder.place_of(place)
         if os.path.islink(place) and not os.path.exists(place):
             raise errors.NotAStore(path=place, reason="it is a link to nothing")
         # SQLite names the WAL by the file that a link leads to, and so must the gate be named.
@@ -76,16 +77,18 @@ class Sqlite:
         link = snapshot.link
         snapshot.is_over = True
         if not writes:
-            link.restart("begin")
+            link.end()
+            link.begin()
             link.check(checks)
             return Committed(link.revision, ())
+        deadline = time.monotonic() + timeout_s
         at_once = self.gate.try_acquire()
         if not at_once:
             # A reader that waits in the queue would keep the WAL from ever starting anew.
             link.end()
             self.gate.acquire(timeout_s)
         try:
-            done = self._write(link, checks, writes, stale=not at_once)
+            done = self._write(link, checks, writes, deadline, stale=not at_once)
             link.commit()
         finally:
             try:
@@ -103,7 +106,7 @@ class Sqlite:
     def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> "FileWatch":
         from accord.store.local.watch import FileWatch
 
-        return FileWatch(self, self._bell, prefixes, since, epoch)
+        return FileWatch(self, self._opened, self._bell, prefixes, since, epoch)
 
     def changes(self, since: int) -> "Log":
         """A page of the change log, for the watch."""
@@ -150,7 +153,7 @@ class Sqlite:
         try:
             return self._idle.pop()
         except IndexError:  # not asked for before: another thread may take the last one
-            return Link(self._path)
+            return Link(self._opened)
 
     def give_back(self, link: Link) -> None:
         try:
@@ -171,7 +174,9 @@ class Sqlite:
                 return
             link.close()
 
-    def _write(self, link: Link, checks: "Sequence[Check]", writes: "Sequence[Write]", stale: bool) -> Committed:
+    def _write(
+        self, link: Link, checks: "Sequence[Check]", writes: "Sequence[Write]", deadline: float, stale: bool
+    ) -> Committed:
         """Write inside the gate, in the snapshot's own transaction if that still sees the newest state."""
         if self.gate.was_marked:
             link.end()
@@ -181,7 +186,8 @@ class Sqlite:
             done = link.try_write(writes)
             if done is not None:
                 return done
-        link.restart("begin immediate")
+        link.end()
+        link.begin_to_write(deadline - time.monotonic())
         link.check(checks)
         return link.write(writes)
 

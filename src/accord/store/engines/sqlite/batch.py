@@ -1,5 +1,7 @@
 """The gate held, and one write transaction of the database for all that is committed inside."""
 
+import time
+
 from accord import errors
 from accord.store.contract import LOCK_WAIT_S, Committed, Instant, check_commit
 from accord.store.engines.sqlite.link import Snapshot
@@ -29,12 +31,13 @@ class Batch:
     def __enter__(self) -> "Batch":
         store = self._store
         self._link = link = store.borrow()
+        deadline = time.monotonic() + self._timeout_s
         try:
             store.gate.acquire(self._timeout_s)
             try:
                 if store.gate.was_marked:
                     store.heal(link)
-                link.begin("begin immediate")
+                link.begin_to_write(deadline - time.monotonic())
                 link.holds = True
             except BaseException:
                 self._leave_gate()
@@ -45,6 +48,10 @@ class Batch:
         return self
 
     def __exit__(self, kind: object, *exc: object) -> None:
+        if self._link.opened.is_inherited():
+            if kind is None:
+                self._link.opened.check_process()
+            return  # the transaction and the gate are the parent's
         self._end_snapshots()
         is_done = self._wrote and kind is None
         store, link = self._store, self._link
@@ -91,6 +98,7 @@ class Batch:
         self._must_sync = True  # when the block is left
 
     def load(self, contents: "Iterable[Content]") -> None:
+        self._check_whole()
         self._link.put_down()
         self._write(lambda: fill(self._link, contents))
 
@@ -116,6 +124,7 @@ class Batch:
 
     def _check_whole(self) -> None:
         """Refuse to go on where SQLite has undone everything: what follows would be committed by itself."""
+        self._link.opened.check_process()
         if self._failure is None and not self._link.in_transaction:
             self._failure = errors.StorageFailing(path=self._link.path, reason="SQLite gave up the transaction")
         if self._failure is not None:

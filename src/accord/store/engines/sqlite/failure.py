@@ -5,17 +5,17 @@ import os
 import apsw
 
 from accord import errors
-from accord.store.engines.sqlite.link import BUSY_MS
 from accord.store.local import folder
 
 
-def meaning(error: apsw.Error, path: str) -> errors.AccordError:
+def meaning(error: apsw.Error, path: str, waited_s: float) -> errors.AccordError:
     reason = str(error)
     # Room for its shared memory SQLite misses as an I/O error.
     if isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError) and folder.is_full(os.path.dirname(path))):
         return errors.StorageFull(path=path)
-    if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return errors.LockTimeout(path=path, timeout_seconds=BUSY_MS / 1000, holder="another program", pid=0)
+    # The last of them SQLite says, after 10 s of its own, of a process that stopped while it made the shared memory.
+    if isinstance(error, apsw.BusyError | apsw.LockedError | apsw.ProtocolError):
+        return errors.LockTimeout(path=path, timeout_seconds=waited_s, holder="another program", pid=0)
     if isinstance(error, apsw.NotADBError):
         return errors.NotAStore(path=path, reason="it is no SQLite database")
     if isinstance(error, apsw.SQLError):

@@ -1,5 +1,6 @@
 """One connection to the database, and the snapshot that its transaction is."""
 
+import errno
 import os
 
 import apsw
@@ -29,14 +30,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from accord.store.contract import Check, Write
+    from accord.store.contract import Check, Opened, Write
     from accord.store.engines.sqlite import Sqlite
     from accord.store.engines.sqlite.recent import Row
 
     Values = tuple[apsw.SQLiteValue, ...]
 
 FORMAT = 2
-BUSY_MS = 10_000  # other programs may lock the database without asking at the gate
+BUSY_MS = 10_000  # how long a reader waits for other programs, which may lock the database without asking at the gate
+_MOST_BUSY_MS = 1_000_000_000  # and a writer, however late its deadline is
 CHECKPOINT_PAGES = 500  # in the WAL; with more, who opens the store first has more to read
 
 # Otherwise SQLite flushes inside each commit, with what the platform has for it.
@@ -67,19 +69,23 @@ _AFTER_ALL = "~"  # sorts after every character of a key
 class Link:
     """A connection, and where the store stood when its transaction began."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, opened: "Opened") -> None:
+        self.opened = opened
+        self.path = path = opened.path
         self.epoch = ""
         self.recent = Recent()
         self._wrote = False  # in this transaction
         self.holds = False  # what is written until `put_down`, as in a batch of many commits
         self._held: list[Row] = []
         self._held_bytes = 0
+        self._busy_ms = BUSY_MS
         self._known: dict[tuple[str, str], Item] = {}  # read in a batch, where nobody else can change it
         self.is_broken = False  # a connection that found no WAL to write to stays so
         self.wal = -1  # to flush by; of its own, since a failed flush is told to each descriptor, and to it only once
         try:
             self._db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+            if self._db.readonly("main"):  # SQLite opens it so by itself when it may not write
+                raise errors.DataDirError(path=path, errno=errno.EACCES, reason="this user may not write to that file")
             cursor = self._db.cursor()
             self._execute, self._execute_many = cursor.execute, cursor.executemany
             self._db.set_busy_timeout(BUSY_MS)
@@ -119,9 +125,17 @@ class Link:
         except OSError as error:
             raise folder.refusal(error, self.path) from None
 
-    def restart(self, how: str) -> None:
-        self.end()
-        self.begin(how)
+    def begin_to_write(self, left_s: float) -> None:
+        """Wait for another program no longer than that."""
+        self._wait_at_most(min(max(0, int(left_s * 1000)), _MOST_BUSY_MS))
+        try:
+            self.begin("begin immediate")
+        finally:
+            self._wait_at_most(BUSY_MS)
+
+    def _wait_at_most(self, busy_ms: int) -> None:
+        self._busy_ms = busy_ms
+        self._db.set_busy_timeout(busy_ms)
 
     def _learn(self, spread_to: int, place: int) -> None:
         """Know what is recent by now."""
@@ -315,7 +329,7 @@ class Link:
         from accord.store.engines.sqlite.failure import meaning
 
         self.is_broken = self.is_broken or not isinstance(error, apsw.FullError | apsw.BusyError)
-        return meaning(error, self.path)
+        return meaning(error, self.path, self._busy_ms / 1000)
 
     def _strange_format(self, found: int) -> errors.AccordError:
         if found > FORMAT:
@@ -349,23 +363,21 @@ class Snapshot:
             store.give_back(self.link)
 
     def get(self, collection: str, id: str) -> Item | None:
-        if self.is_over:
-            raise Moved
-        return self.link.item(collection, id)
+        return self._usable().item(collection, id)
 
     def list(self, collection: str, after: str = "", limit: int = 100, reverse: bool = False) -> "Sequence[Item]":
         check_page(limit)
-        if self.is_over:
-            raise Moved
-        return self.link.page(collection, after, limit, reverse)
+        return self._usable().page(collection, after, limit, reverse)
 
     def head(self, collection: str) -> Head:
-        if self.is_over:
-            raise Moved
-        return self.link.head(collection)
+        return self._usable().head(collection)
 
     def collections(self, prefix: str = "", after: str = "", limit: int = 100) -> "Sequence[str]":
         check_page(limit)
+        return self._usable().collections(prefix, after, limit)
+
+    def _usable(self) -> Link:
         if self.is_over:
             raise Moved
-        return self.link.collections(prefix, after, limit)
+        self.link.opened.check_process()
+        return self.link

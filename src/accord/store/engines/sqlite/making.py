@@ -48,7 +48,7 @@ def build(path: str) -> None:
         if mode != "wal":
             raise errors.StorageFailing(path=path, reason="the database cannot be put into WAL mode")
     except apsw.Error as error:
-        raise meaning(error, path) from None
+        raise meaning(error, path, 0.0) from None
     finally:
         os.close(fd)
 
