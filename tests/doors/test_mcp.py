@@ -222,7 +222,7 @@ def test_nobody_goes_on_with_the_session_of_another(home: Home) -> None:
     assert caught.value.code == 404
 
 
-@pytest.mark.covers("X8")
+@pytest.mark.covers("I1")
 @EVERY_WAY
 def test_under_a_halt_nothing_is_handed_over_and_the_model_is_told_so(home: Home, way: str, revision: str) -> None:
     async def story() -> None:
@@ -233,6 +233,21 @@ def test_under_a_halt_nothing_is_handed_over_and_the_model_is_told_so(home: Home
             assert refused(result) == "HALTED"
             assert result.content[0].text.startswith("(HALT active; cross-agent comms paused)\n")
             assert "secret" not in result.content[0].text
+            calls: list[tuple[str, dict[str, Any]]] = [
+                ("call", {"operation": "mail.check", "params": {"peek": True}}),
+                ("call", {"operation": "mail.search", "params": {"query": "secret"}}),
+                ("thread", {"conversation": "x"}),
+                ("send", {"to": ["ann"], "message": "x"}),
+            ]
+            for tool, given in calls:
+                assert refused(await ben.call_tool(tool, given)) == "HALTED", given
+            with pytest.raises(MCPError, match="HALT active"):
+                await ben.read_resource("accord://inbox")
+            home.user.json("unhalt")
+            for tool, given in [("check", {}), calls[0]]:
+                assert refused(await ben.call_tool(tool, given)) == "NOT_ENGAGED", "that is for a person to lift"
+            home.user.json("engage", "ben")
+            assert "| secret" in said(await ben.call_tool("check", {}))
 
     run(story())
 
@@ -333,6 +348,22 @@ def test_who_subscribed_is_told_of_what_changed(home: Home, way: str, revision: 
                 following = asyncio.ensure_future(heard.follow(subscription))
                 await changes()
                 following.cancel()
+
+    run(story())
+
+
+@pytest.mark.covers("I1")
+def test_a_conversation_can_be_subscribed_to(home: Home) -> None:
+    heard = Heard()
+
+    async def story() -> None:
+        async with home.client("stdio", BEFORE, message_handler=heard.take) as ben:
+            await ben.subscribe_resource("accord://thread/build")
+            said(await ben.call_tool("call", {
+                "operation": "mail.send", "params": {"to": ["ann"], "message": "green", "conversation": "build"},
+            }))  # fmt: skip
+            await heard.until("accord://thread/build")
+            assert "| green" in await text_of(ben, "accord://thread/build")
 
     run(story())
 

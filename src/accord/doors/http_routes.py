@@ -35,6 +35,7 @@ from accord.hub.session import Session
 from accord.services import agents
 
 MOST_STREAMS = 200  # fewer than connections, so that there is always room to ask
+MOST_MCP = 200  # requests of MCP, of which many are streams
 HEALTH_WITHIN_S = 5.0
 
 # What belongs to a connection that lasts.
@@ -193,9 +194,16 @@ class _Mcp:
 
     def __init__(self, hub: Hub) -> None:
         self._mcp = mcp.of(hub)
+        self._open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._mcp.http(scope, receive, send)
+        if self._open >= MOST_MCP:
+            raise errors.TooBusy(most=MOST_MCP, what="requests of MCP")
+        self._open += 1
+        try:
+            await self._mcp.http(scope, receive, send)
+        finally:
+            self._open -= 1
 
 
 class Exchange:

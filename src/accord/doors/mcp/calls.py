@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from functools import cache
 from typing import Any
 
 from accord import errors, operations
@@ -10,16 +11,22 @@ from accord.doors.methods import wait_of
 from accord.hub.core import REQUEST_S, Hub, Request
 from accord.hub.session import Session
 
+# What would put messages before a model. Under a HALT nothing does, though a person may look.
+_HANDS_OVER = ("mail.check", "mail.thread", "mail.search", "mail.sent")
 
-def reachable() -> list[str]:
+
+@cache
+def reachable() -> tuple[str, ...]:
     """The operations that agents have, and that a hub can do."""
     names = [f"{group}.{word}" for group, words in operations.NAMES.items() for word in words]
-    return [name for name in names if _is_reachable(operations.find(name))]
+    return tuple(name for name in names if _is_reachable(operations.find(name)))
 
 
 async def call(hub: Hub, session: Session, name: str, params: dict[str, Any], request: str = "") -> dict[str, Any]:
     """What it answers. `request` is the caller's own name for this call, by which it is done once."""
     function = _find(name)
+    if name in _HANDS_OVER:
+        await hub.loop.run_in_executor(hub.pool, hub.halt.check)
     wait_s = wait_of(function, params)
     writes = function.changes and not function.beyond and not wait_s
     context = hub.context(session.renewed(request), writes)

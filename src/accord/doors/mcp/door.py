@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 from accord import errors
 from accord.doors.methods import Connection
 from accord.doors.rpc import Call
+from accord.errors.table import to_json
 from accord.hub.core import Hub
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Mcp:
             await (await self._load()).serve(server, connection, came)
         except Exception as error:
             self._hub.failed("mcp", error)
+            await _refuse(connection, came)
 
     async def server(self) -> "HubServer":
         if self._server is None:
@@ -75,6 +77,16 @@ def of(hub: Hub) -> Mcp:
 def _take(came: "Came", call: Call, params: dict[str, Any]) -> None:
     # It counts as being in flight until it is looked at: a caller with too many is not read.
     came.put_nowait((call, params))
+
+
+async def _refuse(connection: Connection, came: Came) -> None:
+    """Tell a caller that nobody will answer it, as where the SDK cannot be loaded."""
+    while True:
+        call, said = await came.get()
+        call.answer({})
+        if "method" in said and "id" in said:
+            refused = {"jsonrpc": "2.0", "id": said["id"], "error": to_json(errors.AccordError())}
+            connection.peer.notify("mcp.message", refused)
 
 
 class _Loaded(NamedTuple):

@@ -61,7 +61,7 @@ async def _read(hub: Hub, session: Session, uri: str) -> tuple[str, str]:
     if uri == INBOX:
         if not session.agent:
             raise NoSuchResource("This connection has no agent's name, and so no inbox.")
-        found = await calls.call(hub, session, "mail.check", {"identity": session.agent, "peek": True, "limit": 20})
+        found = await calls.call(hub, session, "mail.check", {"identity": session.agent, "limit": 20})
         return tools.answer(found)[0], _TEXT
     if uri == TASKS:
         return tools.answer(await calls.call(hub, session, "task.board", {"limit": 20}))[0], _JSON

@@ -51,6 +51,7 @@ class HubServer(Server[Any]):
             "accord",
             version=__version__,
             instructions=INSTRUCTIONS,
+            get_tool_input_schema=tools.schema_of,  # else it would list the tools for each call
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -86,7 +87,7 @@ class HubServer(Server[Any]):
         if name == "help":
             return tools.every_operation(), None
         result = await calls.call(self._hub, session, name, given, request)
-        if name == "mail.check" and result["messages"] and not given.get("peek"):
+        if name == "mail.check" and result["messages"]:
             ids = [one["message_id"] for one in result["messages"]]
             noted = {"identity": result["identity"], "ids": ids, "by": "mcp"}
             await calls.call(self._hub, session, "mail.hand_over", noted)
@@ -160,7 +161,7 @@ class Http:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         session: Session = scope["session"]
         # The SDK lets nobody into a session that another one began; it knows them by this.
-        who = session.agent or "operator"
+        who = f"agent:{session.agent}"
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=who, scopes=[]))  # none is kept
         await self._ready.wait()
         await self._manager.handle_request(scope, receive, send)

@@ -5,6 +5,7 @@ A tool can be several operations, which are told apart by `do`. What names the c
 
 import os
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from accord import errors, jsontext, operations
@@ -36,15 +37,26 @@ _ONESELF = ("identity", "sender", "owner", "agent")
 _ANOTHER = ("agent.register", "agent.unregister", "task.assign", "task.list")
 
 # Left out to keep the schemas short; `call` takes them.
-_SELDOM = ("id", "session", "fence", "ttl", "conversation", "wait")
-_WITH_SELDOM = ("mail.check", "task.claim", "task.done", "lock.acquire")
+_SELDOM = ("id", "session", "fence", "ttl", "keep_ttl", "conversation", "wait", "peek", "agent")
+_WITH_SELDOM = {
+    "mail.check": ("wait",),
+    "task.claim": ("id", "ttl"),
+    "task.done": ("id",),
+    "lock.acquire": ("ttl", "wait"),
+}
 
 _HALTED = "(HALT active; cross-agent comms paused)"
 
 
+@cache
 def listed() -> list[dict[str, Any]]:
     """The tools as MCP lists them."""
-    return [_tool(name, names) for name, names in TOOLS.items()] + [_call()]
+    return [*(_tool(name, names) for name, names in TOOLS.items()), _call()]
+
+
+def schema_of(tool: str) -> dict[str, Any] | None:
+    """What a tool takes; None: there is no such tool."""
+    return next((one["inputSchema"] for one in listed() if one["name"] == tool), None)
 
 
 def asked(tool: str, arguments: Mapping[str, Any], agent: str) -> tuple[str, dict[str, Any]]:
@@ -55,7 +67,7 @@ def asked(tool: str, arguments: Mapping[str, Any], agent: str) -> tuple[str, dic
         inner = params.get("params") or {}
         if not isinstance(name, str) or not isinstance(inner, dict):
             raise errors.Usage(reason="call takes an operation's name and its params", see=f"the resource {OPERATIONS}")
-        return name, _as_oneself(name, inner, agent)
+        return name, _as_oneself(name, dict(inner), agent)
     names = TOOLS.get(tool, ())
     if not names:
         raise errors.MethodNotFound(method=tool[:100], near=f" among the tools: {', '.join([*TOOLS, CALL])}")
@@ -152,7 +164,11 @@ def _shown(name: str, function: Any) -> list[tuple[str, str, bool]]:
     found = [
         (word, kind, must) for word, (kind, must) in operations.parameters(function).items() if word not in oneself
     ]
-    return [(word, kind, must) for word, kind, must in found if must or word not in _SELDOM or name in _WITH_SELDOM]
+    return [
+        (word, kind, must)
+        for word, kind, must in found
+        if must or word not in _SELDOM or word in _WITH_SELDOM.get(name, ())
+    ]
 
 
 def _signature(name: str, function: Any) -> str:
@@ -179,6 +195,8 @@ def _as_oneself(name: str, params: dict[str, Any], agent: str) -> dict[str, Any]
     """With the name of the caller where the operation needs one and none was given."""
     if name not in reachable():
         return params
+    if name == "mail.check":
+        params.pop("peek", None)  # it would go on where the agent must be engaged first
     function: Any = operations.find(name)
     missing = [word for word in _oneself(name, function) if word not in params]
     if agent:
