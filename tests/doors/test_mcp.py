@@ -619,6 +619,24 @@ def test_the_hub_serves_others_while_the_sdk_is_loaded(home: Home) -> None:
     assert slowest < 0.4
 
 
+@pytest.mark.covers("I1", "Q3")
+def test_where_the_sdk_cannot_be_loaded_callers_are_told_and_the_hub_lives_on(home: Home) -> None:
+    broken = home.user.folder / "broken"
+    broken.mkdir()
+    (broken / "mcp_types.py").write_text("raise ImportError('broken')\n")
+    home.user.env["PYTHONPATH"] = str(broken)
+    home.hub.start()
+    with Pipe(home) as pipe:
+        pipe.say(INITIALIZE)
+        assert pipe.answer(0)["error"]["data"]["error_code"] == "INTERNAL"
+    headers = {**home.headers("ben"), "Content-Type": "application/json"}
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(urllib.request.Request(home.url, b"{}", headers), timeout=TIMEOUT_S)
+    assert caught.value.code == 500
+    assert home.user.json("discover")["hub"]
+    assert home.hub.log("failure")
+
+
 @pytest.mark.covers("I1")
 def test_a_hub_that_stops_ends_what_is_open(home: Home) -> None:
     async def story() -> None:
