@@ -9,6 +9,7 @@ import asyncio
 import gc
 import importlib
 import os
+import pkgutil
 import resource
 import signal
 import sys
@@ -29,6 +30,9 @@ from accord.store.local import folder
 from accord.store.local.gate import Gate
 
 TICK_S = 1.0
+# Where modules are that are imported when they are needed.
+_LATE = ("cli", "errors", "hub", "model", "operations", "services", "settings", "store", "store.local", "store.wrap")
+
 FILES = 8192  # that may be open at once, where the machine allows it
 
 
@@ -98,6 +102,9 @@ class Daemon:
         self._note(hub.status())
         self.say({"started": True, **hub.status()})
         _load_commands()
+        for door in doors:
+            if isinstance(door, http.Door):
+                door.prepare()
         _collect_seldom()
         self._log.info("started", **hub.status())
         ticking = hub.loop.create_task(self._tick(hub, doors))
@@ -202,8 +209,14 @@ def _load_commands() -> None:
     for group, words in operations.NAMES.items():
         for word in words:
             operations.find(f"{group}.{word}")
-    for module in ("services.search", "services.doctor", "services.discovery", "cli.show", "cli.help", "cli.complete"):
-        importlib.import_module(f"accord.{module}")
+    packages = [f"accord.{name}" for name in _LATE]
+    packages += [name for name in sys.modules if name.startswith("accord.store.engines.")]
+    for package in packages:
+        for found in pkgutil.iter_modules(getattr(importlib.import_module(package), "__path__", ())):
+            if not found.ispkg:
+                importlib.import_module(f"{package}.{found.name}")
+    for module in ("accord.cipherkey", "accord.proof", "difflib", "traceback"):
+        importlib.import_module(module)
 
 
 def _collect_seldom() -> None:

@@ -22,12 +22,19 @@ def make(token: str, what: str) -> str:
     return f"{_START}{name}:{_mac(token, name, what)}"
 
 
+def of_command(nonce: str, argv: list[str]) -> str:
+    """What a proof is for that a command shows: these words, and one question of the hub's."""
+    return "\0".join(["cli.run", nonce, *argv])
+
+
 def holds(shown: str, token: str, what: str) -> bool:
-    """Whether somebody has shown the token, or a proof of it that is for this."""
+    """Whether somebody has shown the token, or a proof of it that is for this; "": only the token itself will do."""
     if not token or not shown:
         return False
     if not shown.startswith(_START):
         return _compare_digest(shown.encode(), token.encode())
+    if not what:
+        return False
     name, _, mac = shown.removeprefix(_START).partition(":")
     if not _compare_digest(mac.encode(), _mac(token, name, what).encode()):
         return False

@@ -389,6 +389,18 @@ def test_who_was_taken_over_is_out(hub: Hub) -> None:
     assert hub.post({}, hub.agent("ann")).status == 403
 
 
+@pytest.mark.covers("Q5", "T3.2")
+def test_a_stream_ends_with_the_token_it_was_opened_with(hub: Hub) -> None:
+    """Of what happens too, and not only of mail."""
+    stream = hub.events(hub.agent("ann"))
+    hub.send("one")
+    assert (stream.next() or ("", {}))[0] == "mail.sent"
+    hub.user.json("unregister", "ann")
+    name, told = stream.next() or ("", {})
+    assert (name, told["data"]["error_code"]) == ("listen.ended", "NOT_REGISTERED")
+    assert stream.next() is None
+
+
 # Events
 
 

@@ -609,6 +609,30 @@ def test_listening_ends_with_the_name(
 
 
 @pytest.mark.covers("T3.2")
+@pytest.mark.parametrize(
+    ("method", "params", "code"),
+    [
+        ("agent.register", {"force": True}, "IDENTITY_TAKEN_OVER"),
+        ("agent.unregister", {}, "NOT_REGISTERED"),
+    ],
+    ids=["taken over", "unregistered"],
+)
+def test_hearing_of_what_happens_ends_with_the_name(
+    method: str, params: dict[str, Any], code: str, hub: Hub, operator: Connection
+) -> None:
+    """For who came in by it; who showed no token has none that could be lost."""
+    with agent(hub, "ben") as ben, closing(hub.connect()) as nobody:
+        for watcher in (ben, nobody):
+            ask(watcher, "events.listen")
+        send(operator, "before")
+        assert receive(ben)["params"]["event"] == "mail.sent"
+        ask(operator, method, identity="ben", **params)
+        ended = receive(ben)
+        assert (ended["method"], ended["params"]["data"]["error_code"]) == ("listen.ended", code)
+        assert [receive(nobody)["params"]["event"] for _ in range(2)] == ["mail.sent", "agent.changed"]
+
+
+@pytest.mark.covers("T3.2")
 def test_a_halt_holds_a_listener_up(hub: Hub, operator: Connection) -> None:
     """It is told, and goes on without a word of its own once it may: after the halt, and after it was engaged."""
 
@@ -690,14 +714,21 @@ def test_every_kind_of_event(hub: Hub, operator: Connection) -> None:
         ask(operator, "task.add", title="secret words")
         ask(operator, "topic.publish", channel="talk", message="secret words")
         ask(operator, "tx.run", steps=[{"operation": "doc.write", "name": "plan", "text": "other secret words"}])
-        found = heard(watcher, 13)
+        ask(operator, "hub.keys_make", name="laptop")
+        ask(operator, "hub.keys_revoke", name="laptop")
+        ask(operator, "halt.set", reason="enough")
+        ask(operator, "halt.lift")
+        found = heard(watcher, 17)
     assert [event["event"] for event in found] == [
         "mail.sent", "mail.handed_over", "mail.seen", "channel.changed", "channel.changed", "agent.changed",
         "doc.changed", "lock.changed", "reserve.changed", "queue.changed", "task.changed", "topic.changed",
-        "tx.changed",
+        "tx.changed", "hub.keys_changed", "hub.keys_changed", "halt.changed", "halt.changed",
     ]  # fmt: skip
     assert found[6]["operation"] == "doc.write"
     assert "doc/plan" in found[6]["items"]
+    assert [event["operation"] for event in found[13:]] == [
+        "hub.keys_make", "hub.keys_revoke", "halt.set", "halt.lift",
+    ]  # fmt: skip
     assert set(events.KINDS) == {event["event"] for event in found}
     assert "secret words" not in json.dumps(found)
     assert (found[0]["from"], found[0]["to"], found[0]["message_id"]) == ("ann", ["ben"], id)
@@ -757,7 +788,7 @@ def test_a_gap_when_what_happened_is_no_longer_kept(monkeypatch: pytest.MonkeyPa
     store.close()
 
 
-@pytest.mark.parametrize("since", ["x", "x.", "x.y", ".", "x.-1", "x.٣", "x." + "9" * 40], ids=ascii)
+@pytest.mark.parametrize("since", ["x", "x.", "x.y", ".", ".5", "x.-1", "x.٣", "x." + "9" * 40], ids=ascii)
 def test_what_is_no_revision(since: str, hub: Hub, operator: Connection) -> None:
     with closing(hub.connect()) as watcher:
         assert refused(watcher, "events.listen", since=since) == "USAGE"

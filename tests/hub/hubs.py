@@ -94,7 +94,12 @@ def foreground(user: User, *program: str, **more: Any) -> Iterator["subprocess.P
     """A hub that is a child of this process: `accord hub start --foreground`, or another program that becomes one."""
     words = program or (ACCORD, "hub", "start", "--foreground")
     with subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=user.env, **more
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=more.pop("env", user.env),
+        **more,
     ) as process:
         try:
             wait_until(lambda: status(user)["pid"] == process.pid or process.poll() is not None, "a hub")
@@ -135,6 +140,19 @@ def wait_until(find: Callable[[], Found], what: str, timeout_s: float = TIMEOUT_
     return found
 
 
+def complaint(listener: "subprocess.Popen[bytes]", what: str) -> str:
+    """The line, of what it says on standard error, in which something stands."""
+    assert listener.stderr is not None
+    os.set_blocking(listener.stderr.fileno(), False)
+    said = [b""]
+
+    def look() -> str:
+        said[0] += listener.stderr.read() or b""  # type: ignore[union-attr]
+        return next((line for line in said[0].decode().splitlines() if what in line), "")
+
+    return wait_until(look, f"{what!r} in what it says")
+
+
 def connect(user: User) -> Connection:
     return Connection(place.socket_path(str(user.home)), TIMEOUT_S)
 
@@ -170,7 +188,6 @@ def command(user: User, *words: str, **more: Any) -> dict[str, Any]:
         "terminal": [False, False, False],
         "width": 80,
         "request": os.urandom(16).hex(),
-        "operator": "",
         "project": ["", ""],
         "key": "",
         **more,

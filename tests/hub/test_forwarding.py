@@ -8,12 +8,15 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from accord import errors
+from accord.client import Connection
 from tests.cli.users import ACCORD, INTERRUPTED, NOBODY, Done, User
 from tests.hub.hubs import (
     TIMEOUT_S,
@@ -395,7 +398,13 @@ def test_a_caller_that_runs_commands_without_the_operators_token(hub: User) -> N
     assert bodies(hub, "ben") == []
 
 
-def ask_to_run(user: User, *words: str, asked: list[dict[str, Any]] | None = None) -> Done:
+def ask_to_run(
+    user: User,
+    *words: str,
+    asked: list[dict[str, Any]] | None = None,
+    proof: str = "",
+    answers: dict[str, dict[str, Any]] | None = None,
+) -> Done:
     """What comes of a command when the caller shows no token, and gives a text for each file."""
     out = {1: "", 2: ""}
     with closing(connect(user)) as connection:
@@ -408,7 +417,8 @@ def ask_to_run(user: User, *words: str, asked: list[dict[str, Any]] | None = Non
             if asked is not None:
                 asked.append(message)
             if "id" in message:
-                answer = {"cli.token": {"token": ""}, "cli.read_file": {"data": "aGk="}}.get(message["method"], {})
+                usual = {"cli.token": {"token": ""}, "cli.proof": {"proof": proof}, "cli.read_file": {"data": "aGk="}}
+                answer = {**usual, **(answers or {})}.get(message["method"], {})
                 connection.send({"jsonrpc": "2.0", "id": message["id"], "result": answer})
     pytest.fail("no answer")
 
@@ -508,29 +518,167 @@ def test_whoever_sits_at_the_socket_learns_no_token_and_gets_no_file(ann: User) 
     ann.json("hub", "stop")
     secret = ann.home / "secret"
     secret.write_text("a secret\n")
-    with closing(socket.socket(socket.AF_UNIX)) as fake:
-        fake.bind(str(ann.home / "hub/socket"))
-        fake.listen()
-        fake.settimeout(TIMEOUT_S)
-        with running(ann, "discover") as process:
-            caller = fake.accept()[0]
-            with closing(caller), caller.makefile("rwb") as line:
-                heard = line.readline()
-                for number, asked in enumerate(
-                    [
-                        {"method": "cli.read_file", "params": {"path": str(secret), "most": 100}},
-                        {"method": "cli.read_input", "params": {"most": 100}},
-                        {"method": "cli.token", "params": {"path": str(ann.home / "agents/../operator/token")}},
-                        {"method": "cli.token", "params": {"path": str(ann.home / "agentsx/a.token")}},
-                    ]
-                ):
-                    line.write(json.dumps({"jsonrpc": "2.0", "id": number, **asked}).encode() + b"\n")
-                    line.flush()
-                    heard += line.readline()
-            done = finish(process)
+    with fake_hub(ann) as fake, running(ann, "discover") as process:
+        heard, *answers = fake.hear(
+            ("cli.read_file", {"path": str(secret), "most": 100}),
+            ("cli.read_input", {"most": 100}),
+            ("cli.token", {"path": str(ann.home / "agents/../operator/token")}),
+            ("cli.token", {"path": str(ann.home / "agentsx/a.token")}),
+            ("cli.proof", {"nonce": "f00\0unhalt"}),
+            ("cli.proof", {"nonce": ["f00"]}),
+        )
+        done = finish(process)
     assert done.code == 0, "it did it without"
-    assert b'"operator":"proof:' in heard
-    assert token.encode() not in heard
-    assert b"a secret" not in heard
-    assert b'"data"' not in heard
-    assert heard.count(b'"result"') == 4
+    assert [answer["result"] for answer in answers] == [{}, {}, {"token": ""}, {"token": ""}] + [{"proof": ""}] * 2
+    text = json.dumps([heard, *answers])
+    assert token not in text
+    assert "proof:" not in text
+    assert "a secret" not in text
+
+
+class Fake:
+    """Somebody who sits where the hub should be."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        self._listening = listening
+
+    def hear(self, *asked: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+        """The first thing that the next caller says, and what it answers to questions; then it is left alone."""
+        caller = self._listening.accept()[0]
+        caller.settimeout(TIMEOUT_S)
+        with closing(caller), caller.makefile("rwb") as line:
+            heard = [json.loads(line.readline())]
+            for number, (method, params) in enumerate(asked):
+                line.write(
+                    json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
+                )
+                line.flush()
+                heard.append(json.loads(line.readline()))
+            return heard
+
+
+@contextmanager
+def fake_hub(user: User) -> Iterator[Fake]:
+    path = user.home / "hub/socket"
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.unlink(missing_ok=True)
+    with closing(socket.socket(socket.AF_UNIX)) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        listening.settimeout(TIMEOUT_S)
+        yield Fake(listening)
+
+
+@pytest.mark.covers("R20", "X8")
+@pytest.mark.parametrize(
+    ("words", "may"),
+    [
+        (("events",), {"listen": False, "send": False, "stop": False}),
+        (("listen", "ben"), {"listen": False, "send": False, "stop": False}),
+        (("listen", "human"), {"listen": True, "send": False, "stop": False}),
+        (("hub", "stop"), {"listen": False, "send": False, "stop": True}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_a_person_shows_to_a_false_hub_is_good_for_that_and_nothing_else(
+    words: tuple[str, ...], may: dict[str, bool], hub: User
+) -> None:
+    socket_path = hub.home / "hub/socket"
+    aside = hub.home / "hub/aside"
+    os.rename(socket_path, aside)
+    pid = status(hub)["pid"]
+    with fake_hub(hub) as fake, running(hub, *words) as process:
+        if words == ("hub", "stop"):
+            os.kill(pid, signal.SIGSTOP)  # it will be told to end by a signal, and is to be there still
+        (shown,) = fake.hear()
+        process.kill()
+        process.wait(TIMEOUT_S)
+    os.rename(aside, socket_path)
+    os.kill(pid, signal.SIGCONT)
+    params = shown["params"]
+    assert shown["method"] == "session.open"
+    with closing(connect(hub)) as thief:
+        opened = thief.call("session.open", params, TIMEOUT_S)
+        assert opened["right"] == "agent"
+        allowed = {
+            "listen": can(thief, "mail.listen", {"identity": "human"}),
+            "send": can(thief, "mail.send", {"sender": "human", "to": ["ann"], "message": "x"}),
+        }
+        assert refusal(thief, "halt.lift", {}) == "NOT_PERMITTED"
+        assert refusal(thief, "halt.engage", {}) == "NOT_PERMITTED"
+        assert refusal(thief, "hub.keys_make", {"name": "mine"}) == "NOT_PERMITTED"
+        assert refusal(thief, "mail.check", {"identity": "human"}) == "NOT_PERMITTED"
+        assert refusal(thief, "mail.check", {"identity": "ann"}) in ("TOKEN_MISSING", "TOKEN_INVALID")
+        if "operator" in params:
+            for other in ("", "hub.stop", "listen:human", "listen:ann"):
+                if other != params["purpose"]:
+                    assert refusal(thief, "session.open", {**params, "purpose": other}) in ("NOT_PERMITTED", "USAGE")
+        allowed["stop"] = can(thief, "hub.stop", {})
+    assert allowed == may
+
+
+def can(connection: Connection, method: str, params: dict[str, Any]) -> bool:
+    try:
+        connection.call(method, params, TIMEOUT_S)
+    except errors.NotPermitted:
+        return False
+    return True
+
+
+@pytest.mark.covers("R20")
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("cli.token", {}),
+        ("cli.token", {"token": 5}),
+        ("cli.read_file", {}),
+        ("cli.read_file", {"data": "a"}),
+        ("cli.read_file", {"data": None}),
+        ("cli.proof", {}),
+    ],
+    ids=str,
+)
+def test_a_caller_that_answers_strangely_is_told_so(asked: str, answer: dict[str, Any], hub: User) -> None:
+    words = ("unhalt",) if asked == "cli.proof" else (*MAIL[:-1], "--message-file", "x")
+    done = ask_to_run(hub, *words, answers={asked: answer})
+    assert (done.code, "USAGE" in done.err) == (2, True), done
+    assert log(hub, "failure") == []
+
+
+@pytest.mark.covers("R20")
+@pytest.mark.parametrize("request_id", ["1" * 16, "x" * 32, "\u00e9" * 32, "0" * 500])
+def test_what_is_no_name_of_a_request(request_id: str, hub: User) -> None:
+    with closing(connect(hub)) as connection:
+        assert refusal(connection, "cli.run", command(hub, *MAIL, "x", request=request_id)) == "USAGE"
+
+
+@pytest.mark.covers("R20", "X8")
+def test_a_proof_for_a_command_is_good_once_and_for_that_command(hub: User) -> None:
+    """A false hub that asks for one gets nothing that the real one takes."""
+    hub.json("halt", "--reason", "enough")
+    os.rename(hub.home / "hub/socket", hub.home / "hub/aside")
+    with fake_hub(hub) as fake, running(hub, "unhalt", "--json") as process:
+        _, answer = fake.hear(("cli.proof", {"nonce": "0" * 32}))
+        process.kill()
+        process.wait(TIMEOUT_S)
+    hub.json("halt")
+    os.rename(hub.home / "hub/aside", hub.home / "hub/socket")
+    stolen = answer["result"]["proof"]
+    assert stolen.startswith("proof:")
+    for words in (("unhalt", "--json"), ("unhalt",), ("engage", "ann")):
+        assert ask_to_run(hub, *words, proof=stolen).code == 77
+    assert hub.json("halt", "--status")["halted"]
+    assert not was_run_here(hub, "unhalt"), "the real one takes one that is for it"
+    assert not hub.json("halt", "--status")["halted"]
+
+
+@pytest.mark.covers("R20")
+def test_only_a_command_that_needs_it_shows_who_the_operator_is(hub: User) -> None:
+    asked: list[dict[str, Any]] = []
+    for words in (("discover",), (*MAIL, "x"), ("check", "ben"), ("halt", "--status")):
+        ask_to_run(hub, *words, asked=asked)
+    assert "cli.proof" not in [one["method"] for one in asked]
+    ask_to_run(hub, "unhalt", asked=asked)
+    ask_to_run(hub, "engage", "ann", asked=asked)
+    proofs = [one["params"]["nonce"] for one in asked if one["method"] == "cli.proof"]
+    assert len(set(proofs)) == 2

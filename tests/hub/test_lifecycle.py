@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import sqlite3
@@ -10,13 +11,16 @@ import stat
 import subprocess
 import threading
 import time
+import urllib.request
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from accord import platform
+import accord
+from accord import errors, operations, platform
+from accord.cli.run import VERBS
 from accord.client import Connection
 from accord.hub import log as hub_log
 from tests.cli.users import ACCORD, User
@@ -24,6 +28,7 @@ from tests.hub.hubs import (
     TIMEOUT_S,
     bodies,
     command,
+    complaint,
     connect,
     daemon_program,
     daemons,
@@ -264,6 +269,28 @@ def test_a_port_that_is_not_the_hubs(hub: User) -> None:
         assert f"port {right}" in done.json["error_message"]
     if right:
         assert hub.run("check", "ann", "--hub-port", str(right)).code == 0
+
+
+@pytest.mark.covers("T2.2")
+@pytest.mark.parametrize("how", ["option", "variable"])
+def test_a_port_means_the_same_to_every_verb(how: str, hub: User) -> None:
+    pid, right = status(hub)["pid"], status(hub)["port"]
+    wrong = str(free_port())
+    env = {"ACCORD_HUB_PORT": wrong} if how == "variable" else {}
+    option = ["--hub-port", wrong] if how == "option" else []
+    verbs = [verb for verb in VERBS if verb != "hub restart"]  # which gives the hub this port
+    processes = {verb: hub.start("--json", *verb.split(), *option, env=env) for verb in verbs}
+    for verb, process in processes.items():
+        out, err = process.communicate(timeout=TIMEOUT_S)
+        assert (process.returncode, err) == (UNAVAILABLE, b""), (verb, out, err)
+        found = json.loads(out)
+        assert (found["error_code"], found["details"]["port"]) == ("HUB_NOT_RUNNING", right), verb
+    assert status(hub)["pid"] == pid
+    env = {"ACCORD_HUB_PORT": str(right)} if how == "variable" else {}
+    option = ["--hub-port", str(right)] if how == "option" else []
+    for words in (["check", "ann"], ["hub", "start"], ["hub", "status"], ["hub", "stop"]):
+        assert hub.run(*words, *option, env=env).code == 0
+    assert not daemons(hub)
 
 
 @pytest.mark.covers("T1.4", "T3.3")
@@ -792,6 +819,53 @@ def test_a_listener_told_to_connect_anew_while_there_is_no_hub(hub: User) -> Non
         wait_until(lambda: hub.json("discover")["identities"][2]["listener"], "a listener again")
 
 
+@pytest.mark.covers("R20")
+def test_another_version_on_the_disk_changes_nothing_for_a_hub_that_runs(ann: User) -> None:
+    """All that it may ever need of accord is loaded; also what nobody had asked for when the files were changed."""
+    package = ann.folder / "package/accord"
+    shutil.copytree(Path(accord.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    env = {**ann.env, "PYTHONPATH": str(package.parent), "ACCORD_METRICS": "true"}
+    with foreground(ann, env=env) as process:
+        wait_until(lambda: not statistics(ann)["in_progress"], "all loaded")
+        for path in package.rglob("*.py"):
+            path.write_text("raise ImportError('another version')\n")
+        for path in list(package.rglob("__pycache__")):
+            shutil.rmtree(path)
+        with closing(operator(ann)) as connection:
+            for group, words in operations.NAMES.items():
+                for word in words:
+                    if f"{group}.{word}" not in ("hub.stop", "halt.set"):
+                        refused_or_done(ann, connection, f"{group}.{word}")
+            connection.call("events.listen", {}, TIMEOUT_S)
+            connection.call("mail.send", {"sender": "ann", "to": ["ben"], "message": "hello"}, TIMEOUT_S)
+            connection.call("mail.search", {"query": "hello"}, TIMEOUT_S)
+        port = status(ann)["http_port"]
+        token = (ann.home / "operator/token").read_text().strip()
+        for page in ("healthz", "metrics"):
+            asked = urllib.request.Request(
+                f"http://127.0.0.1:{port}/{page}", headers={"Authorization": f"Bearer {token}"}
+            )
+            with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as answer:
+                assert answer.status == 200
+        with closing(Connection(str(status(ann)["socket"]), TIMEOUT_S)) as connection:
+            connection.call("mcp.open", {}, TIMEOUT_S)
+            ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+            connection.send({"jsonrpc": "2.0", "method": "mcp.message", "params": ping})
+            assert (connection.receive(TIMEOUT_S) or {})["params"] == {"jsonrpc": "2.0", "id": 1, "result": {}}
+        assert log(ann, "failure") == []
+        assert process.poll() is None
+
+
+def refused_or_done(user: User, connection: Connection, method: str) -> None:
+    """What an operation says that is given nothing; not that it failed."""
+    code = ""
+    try:
+        connection.call(method, {}, TIMEOUT_S)
+    except errors.AccordError as error:
+        code = error.code
+    assert code != "INTERNAL", (method, [list(one.values()) for one in log(user, "failure")])
+
+
 @pytest.mark.covers("T1.1")
 def test_an_agent_listens_for_itself_alone(hub: User) -> None:
     hub.json("send", "--from", "ann", "--to", "ben", "--message", "for ben alone")
@@ -822,6 +896,30 @@ def test_a_hub_that_stands_still_keeps_no_listener_from_ending(hub: User, number
             assert listener.wait(TIMEOUT_S / 4) == 0
     finally:
         os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.covers("T3.3", "T3.14")
+def test_a_hub_that_stands_still_is_no_hub_that_listens_or_started(hub: User) -> None:
+    """Who has never heard of it ends; who was connected says so once, and goes on when it moves again."""
+    pid = status(hub)["pid"]
+    with running(hub, "--json", "listen", "ben") as connected:
+        wait_until(lambda: hub.json("discover")["identities"][2]["listener"], "a listener")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            connected.send_signal(signal.SIGHUP)  # it connects anew
+            with running(hub, "--json", "listen", "ann") as new:
+                done = hub.run("--json", "hub", "start")
+                assert (done.code, done.error) == (UNAVAILABLE, "HUB_SILENT")
+                assert done.json["details"]["pid"] == pid
+                out = new.communicate(timeout=TIMEOUT_S)[0]
+                assert (new.returncode, json.loads(out)["error_code"]) == (UNAVAILABLE, "HUB_SILENT")
+            complaint(connected, "[HUB_SILENT]")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        hub.json("send", "--from", "ann", "--to", "ben", "--message", "at last")
+        assert connected.stdout is not None
+        assert json.loads(connected.stdout.readline())["message"] == "at last"
+    assert hub.json("hub", "start")["started"] is False
 
 
 def files_of(pid: int) -> list[str]:

@@ -1,5 +1,6 @@
 """A hub that is short of something, or that somebody treats badly: the others are served, and it lives on."""
 
+import errno
 import json
 import os
 import random
@@ -9,14 +10,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from accord import errors
+from accord.services.halt import Halt, HaltAtLook
 from tests.cli.users import User
+from tests.doors.zmq_agent import Agent, read_key
 from tests.hub.hubs import (
     TIMEOUT_S,
     bodies,
@@ -29,9 +34,11 @@ from tests.hub.hubs import (
     memory_of,
     operator,
     refusal,
+    running,
     start,
     statistics,
     status,
+    token_of,
     wait_until,
 )
 from tests.robustness.disks import small_disk
@@ -109,6 +116,49 @@ def test_out_of_file_descriptors(ann: User) -> None:
         assert cpu_over(process.pid, 1.0) < 0.2
 
 
+@pytest.mark.covers("T3.1", "Q5")
+@pytest.mark.parametrize("door", ["http_port", "port"])
+def test_connections_over_tcp_take_no_file_that_others_need(door: str, ann: User) -> None:
+    """They have shown nothing yet. Who is connected is served, hears what comes, and is told of no HALT."""
+    limit = 150
+    lower = f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {limit}))"
+    with foreground(ann, *daemon_program(ann, lower)) as process, ExitStack() as stack:
+        first, listener = (stack.enter_context(closing(operator(ann))) for _ in range(2))
+        listener.call("mail.listen", {"identity": "ben"}, TIMEOUT_S)
+        for n in range(3 * limit):
+            connection = stack.enter_context(closing(socket.socket()))
+            connection.settimeout(0.2)
+            try:
+                connection.connect(("127.0.0.1", status(ann)[door]))
+            except OSError:
+                pass  # it need not be let in
+            if n % 50 == 0:
+                first.call("mail.send", message(n), TIMEOUT_S)
+        assert len(os.listdir(f"/proc/{process.pid}/fd")) < limit - 20
+        first.call("agent.discover", {}, TIMEOUT_S)
+        for n in range(0, 3 * limit, 50):
+            found = taken(listener, "mail.message", 1)
+            assert found[0]["message"]["message"].split()[0] == str(n)
+        with closing(operator(ann)) as later:
+            later.call("mail.send", message(1), TIMEOUT_S)
+        assert log(ann, "failure") == []
+
+
+@pytest.mark.covers("X8", "T3.1")
+def test_that_no_file_can_be_opened_is_no_halt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is taken for one who waits to be engaged, and what the hub knew it goes on with."""
+    halt, known = Halt(str(tmp_path)), HaltAtLook(str(tmp_path))
+
+    def refuse(*all: Any) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("accord.services.halt.os.open", refuse)
+    with pytest.raises(errors.DataDirError):
+        halt.count()
+    known.look()
+    assert (known.reason(), known.count()) == (None, 0)
+
+
 def can_connect(user: User) -> bool:
     try:
         with closing(connect(user)) as connection:
@@ -156,6 +206,40 @@ def test_a_full_disk(user: User) -> None:
             user.json("send", "--from", "ann", "--to", "ben", "--message", "7 ")
             assert [text.split()[0] for text in bodies(user, "ben")] == ["1", "6", "7"]
             assert status(user)["pid"] == pid
+        finally:
+            user.run("hub", "stop")
+
+
+@pytest.mark.covers("T3.5", "T1.6")
+@pytest.mark.parametrize("how", [[], ["--exec", "./on-mail"]], ids=["printed", "for a command"])
+def test_who_listens_waits_for_a_full_disk(how: list[str], user: User) -> None:
+    """What was given out is acknowledged when that can be, and not given out again."""
+    texts = [str(n) for n in range(5)]
+    (user.work / "on-mail").write_text("#!/bin/sh\ncat >>out\n")
+    (user.work / "on-mail").chmod(0o755)
+    with small_disk(user.folder / "disk", "8m") as disk:
+        user.home = disk.path / "home"
+        user.env["ACCORD_HOME"] = str(user.home)
+        for name in ("ann", "ben"):
+            user.json("register", name)
+        start(user)
+        try:
+            with closing(operator(user)) as connection:
+                for text in texts:
+                    connection.call("mail.send", {**message(0), "message": text}, TIMEOUT_S)
+                disk.fill()
+                given = user.work / "out"
+                with given.open("wb") as out, running(user, "listen", "ben", "--json", *how, out=out) as listener:
+                    wait_until(lambda: given.read_text().count("\n") >= (1 if how else 5), "what was there")
+                    time.sleep(0.3)  # in which it can acknowledge that, or not
+                    assert listener.poll() is None
+                    disk.free()
+                    wait_until(lambda: not bodies(user, "ben"), "all acknowledged")
+                    connection.call("mail.send", {**message(0), "message": "5"}, TIMEOUT_S)
+                    wait_until(lambda: not bodies(user, "ben"), "the last one acknowledged")
+                    listener.terminate()
+                    assert listener.wait(TIMEOUT_S) == 0
+                assert [json.loads(line)["message"] for line in given.read_text().splitlines()] == [*texts, "5"]
         finally:
             user.run("hub", "stop")
 
@@ -213,6 +297,70 @@ def test_strange_requests_harm_nobody(seed: int, hub: User) -> None:
     assert status(hub)["pid"] == pid
     assert log(hub, "failure") == []
     quickly(hub)
+
+
+FUZZ_S = 3.0
+
+
+@pytest.mark.covers("T3.1", "T3.11")
+def test_strange_requests_over_zeromq_harm_nobody(hub: User) -> None:
+    """From somebody with a key: each frame is answered or ignored, the connection and the hub live on."""
+    pid = status(hub)["pid"]
+    with Agent(read_key(hub.json("hub", "keys", "make", "ann")["path"])) as agent:
+
+        def send(batch: list[bytes]) -> None:
+            for line in batch:
+                agent.send_raw(line)
+            agent.send_raw(PING)
+            while (answer := agent.receive()) is not None and "ping" not in ids_of(answer):
+                pass
+            assert answer == {"jsonrpc": "2.0", "id": "ping", "result": {}}
+
+        for_a_while(pid, send)
+    assert log(hub, "failure") == []
+    quickly(hub)
+
+
+@pytest.mark.covers("T3.1", "Q5")
+def test_strange_requests_over_http_harm_nobody(hub: User) -> None:
+    """From somebody with a token: each has an answer that is JSON, or none; and the hub lives on."""
+    pid = status(hub)["pid"]
+    headers = {
+        "Content-Type": "application/json",
+        "Authorization": f"Bearer {token_of(hub, 'ann')}",
+        "Accord-Agent": "ann",
+    }
+    with closing(HTTPConnection("127.0.0.1", status(hub)["http_port"], timeout=TIMEOUT_S)) as connection:
+
+        def send(batch: list[bytes]) -> None:
+            for line in batch:
+                connection.request("POST", "/rpc", line, headers)
+                answer = connection.getresponse()
+                said = answer.read()
+                assert (answer.status, bool(said)) in ((200, True), (204, False)), (line, answer.status, said)
+                assert not said or json.loads(said)
+
+        for_a_while(pid, send)
+    assert log(hub, "failure") == []
+    quickly(hub)
+
+
+def ids_of(answer: Any) -> list[Any]:
+    """Of an answer, or of several together; a push has none."""
+    return [one.get("id") for one in (answer if isinstance(answer, list) else [answer])]
+
+
+def for_a_while(pid: int, send: Callable[[list[bytes]], None]) -> None:
+    """Send strange requests for some seconds, in which the hub comes to hold no more than in the first."""
+    lines = strange_lines(random.Random(7))
+    ends_at = time.monotonic() + FUZZ_S
+    before = 0
+    while time.monotonic() < ends_at:
+        send([next(lines) for _ in range(50)])
+        if time.monotonic() > ends_at - FUZZ_S + 1 and not before:
+            before = memory_of(pid)
+    assert memory_of(pid) - before < 20 * MIB
+    assert os.path.exists(f"/proc/{pid}"), "the hub lives"
 
 
 @pytest.mark.covers("T3.1")
@@ -336,7 +484,6 @@ def test_who_does_not_take_answers_costs_little_memory(hub: User) -> None:
 PROGRAM = """
 import resource, sys
 from accord import place
-from accord.client import Connection
 resource.setrlimit(resource.RLIMIT_NOFILE, (4000, 4000))
 token = open(sys.argv[1] + "/operator/token").read().strip()
 there = []

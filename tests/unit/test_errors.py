@@ -71,6 +71,12 @@ def test_no_two_are_the_same(field: str) -> None:
     assert len(values) == len(CLASSES) or field == "__doc__"
 
 
+@pytest.mark.covers("R6")
+def test_the_number_that_is_promised() -> None:
+    assert {error.code for error in CLASSES if error.rpc == -32001} == {"CLONE_BUSY"}
+    assert errors.CloneBusy(clone="c1").code == "CLONE_BUSY"
+
+
 def test_the_code_is_the_name() -> None:
     for error in CLASSES[1:]:
         assert error.code.replace("_", "") == error.__name__.upper()

@@ -149,19 +149,19 @@ class _Command:
             "terminal": [io.is_terminal(fd) for fd in range(3)],
             "width": io.width() if io.is_terminal(1) else 80,
             "request": io.request,
-            "operator": self._proof(argv),
             "project": self._project(),
             "key": self._key(),
         }
 
-    def _proof(self, argv: list[str]) -> str:
+    def _proof(self, nonce: object) -> str:
         """That this is the operator, where it is. The token itself is shown to nobody."""
         token = "" if self._io.env.get("ACCORD_AGENT") else _word_in(f"{self._home}/operator/token")
-        if not token:
+        # Anything else could hold words of another command.
+        if not token or not isinstance(nonce, str) or not nonce.isalnum() or len(nonce) > 64:
             return ""
         from accord import proof
 
-        return proof.make(token, "\0".join(argv))
+        return proof.make(token, proof.of_command(nonce, self._argv))
 
     def _key(self) -> str:
         """The name of the key in the environment, so that a hub with another one writes nothing with it, or plainly."""
@@ -204,6 +204,8 @@ class _Command:
             path = os.path.abspath(params["path"])
             inside = path.startswith(f"{self._home}/agents/") and path.endswith(".token")
             return {"token": _word_in(path) if inside else ""}
+        if method == "cli.proof":
+            return {"proof": self._proof(params["nonce"])}
         if method == "cli.read_input" and self._names("-"):
             return _data(self._io.read_input(params["most"]))
         if method == "cli.read_file" and self._names(params["path"]):

@@ -44,6 +44,7 @@ VERBS = {
     "completion bash": "completion", "completion zsh": "completion",
 }  # fmt: skip
 _MOST_SHOWN = 500  # characters of what could not be printed
+STARTING = ("hub start", "hub restart")
 GROUPS = {verb.rpartition(" ")[0] for verb in VERBS if " " in verb}
 
 
@@ -66,16 +67,38 @@ class Line:
     @property
     def context(self) -> "Context":
         if self._context is None:
-            from accord.operations.kinds import READERS
-
-            port = self.words.globals.get("--hub-port", "1")
-            try:
-                READERS["Port"](port)
-            except ValueError as error:
-                raise self.words.wrong(f"--hub-port {error}") from None
             self._context = self.io.context(self.words.globals)
             self._context.progress = self.progress
         return self._context
+
+    @property
+    def hub_port(self) -> "int | None":
+        """The port that the hub is to have; None: any."""
+        given = self.words.globals.get("--hub-port")
+        if given is None:
+            return int(self.context.settings["hub_port"]) if self.io.env.get("ACCORD_HUB_PORT") else None
+        from accord.operations.kinds import READERS
+
+        try:
+            port: int = READERS["Port"](given)  # type: ignore[assignment]
+        except ValueError as error:
+            raise self.words.wrong(f"--hub-port {error}") from None
+        return port
+
+    def check_hub_port(self) -> None:
+        """Refuse a port that is not the running hub's, whatever is asked; who starts one says so itself."""
+        if "--hub-port" not in self.words.globals and not self.io.env.get("ACCORD_HUB_PORT"):
+            return
+        port = self.hub_port
+        if self.words.verb in STARTING:
+            return
+        from accord.services.hub import check_port, status_when_ready
+
+        found = self.context.hub.status()
+        if found["running"] and not found["pid"]:
+            found = status_when_ready(self.context.home.path)
+        if not found.get("stopping"):
+            check_port(found, port)
 
     def call(self, operation: str, params: "Mapping[str, object]") -> "dict[str, Any]":
         from accord.operations import call, find
@@ -182,6 +205,7 @@ def _run(line: Line) -> int:
         return 0
     if "--version" in words.globals:
         return _version(line)
+    line.check_hub_port()
     return verb.run(line, params) or 0
 
 

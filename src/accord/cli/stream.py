@@ -4,13 +4,16 @@ A connection that breaks is made anew, later each time; what is missed meanwhile
 a hub.
 """
 
+import math
 import os
 import select
 import signal
+import time
 
 from accord import errors, jsontext, place, proof
 from accord.client import Connection
 from accord.errors.table import from_json
+from accord.model import HUMAN
 from accord.services import hub
 
 TYPE_CHECKING = False
@@ -38,23 +41,31 @@ class Stream:
         self._signals: list[int] = []
         self._asking = False
         self._woken, self._wake = os.pipe()
-        self._connection: Connection | None = None
+        self._heard_at = 0.0
+        self._was_answered = False
+        self._is_silent = False  # and it was said
+        self.due_at = math.inf  # when the verb is to be asked, though nothing came
         self.counts = {"connections": 0, "received": 0}
 
     def follow(self, take: "Callable[[Connection, list[dict[str, Any]]], None]") -> int:
-        """Give what comes to `take`, several at once where there are; 0 when a signal ends it."""
+        """Give what comes to `take`, several at once where there are; 0 when a signal ends it.
+
+        Nothing is given when it is only that something is due.
+        """
         ensure_hub(self._line)
         self._hear_signals()
         try:
             while True:
                 try:
-                    self._obey()
+                    self.obey()
                     connection = self._connected()
                 except ConnectionResetError:
                     continue  # asked to connect anew, which it does anyway
                 try:
                     self._ask(connection)
                     self._take_all(connection, take)
+                except TimeoutError:
+                    self._complain_of_silence()
                 except OSError:
                     pass  # the hub is gone, and may come back
                 finally:
@@ -63,14 +74,15 @@ class Stream:
             return 0
 
     def _take_all(self, connection: Connection, take: "Callable[[Connection, list[dict[str, Any]]], None]") -> None:
+        self._heard_at = time.monotonic()
         while True:
             messages, connection.unheard = connection.unheard, []
-            while not messages or connection.has_more:
-                if not connection.has_more:
-                    self._wait(connection)
+            while connection.has_more or (not messages and self._wait(connection)):
                 message = connection.receive(SILENCE_S)
                 if message is None:
                     return
+                self._heard_at = time.monotonic()
+                self._is_silent = False
                 messages.append(message)
             self.counts["received"] += len(messages)
             take(connection, [message for message in messages if self._concerns(message)])
@@ -80,8 +92,18 @@ class Stream:
         self._asking = True
         try:
             self._subscribe(connection)
+            self._was_answered = True
         finally:
             self._asking = False
+
+    def _complain_of_silence(self) -> None:
+        """Once; a hub that has never answered is not waited for."""
+        error = errors.HubSilent(pid=hub.status(self._home)["pid"], timeout_seconds=ANSWER_S)
+        if not self._was_answered:
+            raise error
+        if not self._is_silent:
+            self._line.io.err(f"accord: waiting: {error} [{error.code}]\n")
+        self._is_silent = True
 
     def _concerns(self, message: "dict[str, Any]") -> bool:
         """Whether it is for the verb."""
@@ -92,12 +114,20 @@ class Stream:
             self._line.io.err(f"accord: waiting: {message['params']['message']}\n")
         return method not in ("hub.alive", "hub.stopping", "listen.waiting")
 
-    def _wait(self, connection: Connection) -> None:
-        """Until something comes, or a signal; silence for too long means that the hub is gone."""
-        readable = select.select([connection.fileno(), self._woken], [], [], SILENCE_S)[0]
-        self._obey()
-        if not readable:
+    def _wait(self, connection: Connection) -> bool:
+        """Until something comes, or is due; whether it came. Silence for too long means that the hub is gone."""
+        silent_at = self._heard_at + SILENCE_S
+        left_s = max(0.0, min(silent_at, self.due_at) - time.monotonic())
+        readable = select.select([connection.fileno(), self._woken], [], [], left_s)[0]
+        self.obey()
+        if not readable and time.monotonic() >= silent_at:
             raise TimeoutError("nothing from the hub")
+        return connection.fileno() in readable
+
+    def pause(self, seconds: float) -> None:
+        """Wait so long, or until a signal."""
+        select.select([self._woken], [], [], seconds)
+        self.obey()
 
     def _connected(self) -> Connection:
         pause_s = 0.0
@@ -111,8 +141,7 @@ class Stream:
                 if not pause_s and self.counts["connections"]:
                     self._line.io.err("accord: the hub is gone; this goes on when it is back (accord hub start)\n")
                 pause_s = min(max(2 * pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
-                select.select([self._woken], [], [], pause_s * (0.5 + os.urandom(1)[0] / 512))
-                self._obey()
+                self.pause(pause_s * (0.5 + os.urandom(1)[0] / 512))
 
     def _hear_signals(self) -> None:
         """They only leave a note, and whoever waits acts on it."""
@@ -127,7 +156,8 @@ class Stream:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
             signal.signal(number, note)
 
-    def _obey(self) -> None:
+    def obey(self) -> None:
+        """Act on the signals that came."""
         while self._signals:
             os.read(self._woken, 1)
             number = self._signals.pop(0)
@@ -144,25 +174,25 @@ def ensure_hub(line: "Line") -> None:
     """Start a hub if none runs, unless that is not wanted."""
     home = line.context.home.path
     found = hub.status_when_ready(home)
-    port = line.words.globals.get("--hub-port")
     if found["running"] and not found.get("stopping"):
-        hub.check_port(found, int(port) if port else None)
-    elif "--no-start" in line.words.globals or not line.context.settings["autostart"]:
+        return
+    if "--no-start" in line.words.globals or not line.context.settings["autostart"]:
         raise errors.HubNotRunning(home=home, there="", command="start")
-    else:
-        line.context.home.make()
-        hub.start(home, {"port": int(port)} if port else {})
+    port = line.hub_port
+    line.context.home.make()
+    hub.start(home, {"port": port} if port else {})
 
 
 def introduce(line: "Line", connection: Connection, identity: str = "") -> None:
-    """Show the hub who this is: the operator where that can be shown, else the agent."""
+    """Show the hub which store is meant, and what it takes to listen for somebody; whoever sits there may not be it."""
     from accord.operations.context import engine_of
     from accord.services.agents import hash_token
 
     context = line.context
     shown = {"engine": hash_token(engine_of(context.home, context.settings))}
-    if context.caller.is_operator():
-        shown["operator"] = proof.make(context.home.operator_token(), "session.open")
+    if identity == HUMAN:
+        shown["purpose"] = f"listen:{HUMAN}"
+        shown["operator"] = proof.make(context.home.operator_token(), f"session.open {shown['purpose']}")
     elif identity:
-        shown |= {"agent": identity, "token": context.caller.token_of(identity)}
+        shown |= {"agent": context.agent, "token": context.caller.token_of(identity)}
     connection.call("session.open", shown, ANSWER_S)

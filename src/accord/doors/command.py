@@ -16,7 +16,6 @@ from accord.errors.table import from_json
 from accord.hub.core import Hub
 from accord.operations.context import Context, agent_of, engine_of
 from accord.services.halt import Halt
-from accord.services.hub import check_port
 from accord.settings import Settings
 from accord.store.protocols import Store
 
@@ -24,8 +23,7 @@ MOST_COMMANDS = 200  # at once, each in a thread of its own; the rest do it them
 
 _MOST_BUFFERED = 1 << 16
 _SHAPE = {
-    "argv": list, "env": dict, "cwd": str, "request": str, "operator": str, "project": list, "terminal": list,
-    "width": int, "key": str,
+    "argv": list, "env": dict, "cwd": str, "request": str, "project": list, "terminal": list, "width": int, "key": str,
 }  # fmt: skip
 
 
@@ -68,8 +66,15 @@ def _check(params: dict[str, Any]) -> None:
     if not wrong:
         texts = [*params["argv"], *params["env"].values(), *params["project"]]
         wrong = [] if all(isinstance(text, str) for text in texts) else ["argv, env or project"]
+    if not wrong and params["request"] and not _is_request(params["request"]):
+        wrong = ["request"]
     if wrong or len(params["project"]) != 2 or len(params["terminal"]) != 3:
         raise errors.Usage(reason=f"no command has such {', '.join(wrong) or 'lists'}", see="cli.run")
+
+
+def _is_request(text: str) -> bool:
+    """Whether it is a name of a request, as commands make them; ids of messages are made of it."""
+    return len(text) == 32 and not text.strip("0123456789abcdef")
 
 
 def _verb(argv: list[str]) -> list[str]:
@@ -95,8 +100,8 @@ class CommandIo:
         self._width: int = params["width"]
         self._key: str = params["key"]
         self._project = (params["project"][0], params["project"][1].encode())
-        token = connection.hub.home.operator_token()
-        self._operator = not self.agent and proof.holds(params["operator"], token, "\0".join(params["argv"]))
+        self._argv: list[str] = params["argv"]
+        self._operator: bool | None = None  # whether the caller is, once it was asked
         self._connection = connection
         self._pieces: list[tuple[int, str]] = []
         self._size = 0
@@ -109,8 +114,6 @@ class CommandIo:
             raise Elsewhere("it serves another home")
         if Halt(place.user_home(self.env)).path != hub.halt.path:
             raise Elsewhere("it obeys another HALT")
-        if given.get("--hub-port"):
-            check_port(hub.status(), int(given["--hub-port"]))
         flags = {"engine": given["--engine"]} if "--engine" in given else {}
         settings = Settings(hub.home.path, self.cwd, self.env, flags, self._project)
         try:
@@ -149,10 +152,10 @@ class CommandIo:
         return self._width
 
     def read_input(self, most: int) -> bytes:
-        return a2b_base64(self._ask("cli.read_input", {"most": most})["data"])
+        return self._data("cli.read_input", {"most": most})
 
     def read_file(self, path: str, most: int) -> bytes:
-        return a2b_base64(self._ask("cli.read_file", {"path": path, "most": most})["data"])
+        return self._data("cli.read_file", {"path": path, "most": most})
 
     def rest(self) -> list[tuple[int, str]]:
         """What was not printed yet."""
@@ -160,21 +163,32 @@ class CommandIo:
 
     # As the caller of operations.
 
-    def is_operator(self) -> bool:
+    def is_operator(self, what: str = "") -> bool:
+        """Only some commands want to know, so only those ask. No answer is good for another question."""
+        if self._operator is None:
+            nonce = os.urandom(16).hex()
+            token = "" if self.agent else self._connection.hub.home.operator_token()
+            shown = self._ask_for("proof", "cli.proof", {"nonce": nonce}) if token else ""
+            self._operator = proof.holds(shown, token, proof.of_command(nonce, self._argv))
         return self._operator
 
     def token_of(self, name: str) -> str:
-        hub = self._connection.hub
         token = self.env.get("ACCORD_TOKEN", "")
-        if token or self.is_operator():
-            return token or hub.tokens.read(name)
-        return str(self._ask("cli.token", {"path": hub.tokens.path_of(name)})["token"])
+        return token or self._ask_for("token", "cli.token", {"path": self._connection.hub.tokens.path_of(name)})
 
     def _is_gone(self) -> bool:
         """Asked by what waits. It goes on waiting elsewhere when the hub stops."""
         if self._connection.hub.stopping.is_set() and not self._pieces:
             raise Elsewhere("it stops")
         return self._connection.session.gone
+
+    def _data(self, method: str, params: dict[str, Any]) -> bytes:
+        try:
+            return a2b_base64(self._ask_for("data", method, params))
+        except ValueError as error:
+            raise errors.Usage(
+                reason=f"the answer to {method} is no base64 ({error})", see="docs/design/hub.md"
+            ) from None
 
     def _put(self, fd: int, text: str) -> None:
         self._pieces.append((fd, text.encode("utf-8", "backslashreplace").decode()))
@@ -186,6 +200,13 @@ class CommandIo:
         pieces, self._pieces, self._size = self._pieces, [], 0
         hub = self._connection.hub
         hub.loop.call_soon_threadsafe(self._connection.peer.notify, "cli.write", {"write": pieces})
+
+    def _ask_for(self, what: str, method: str, params: dict[str, Any]) -> str:
+        """A text that the caller gives."""
+        given = self._ask(method, params).get(what)
+        if not isinstance(given, str):
+            raise errors.Usage(reason=f"the answer to {method} has no {what}", see="docs/design/hub.md")
+        return given
 
     def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Ask the caller, and wait for its answer."""

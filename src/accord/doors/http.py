@@ -1,4 +1,4 @@
-"""HTTP on this machine, for programs and pages: the port. What is behind it is loaded when the first caller comes."""
+"""HTTP on this machine, for programs and pages: the port. What is behind it is loaded once the hub has started."""
 
 import asyncio
 import socket
@@ -29,6 +29,10 @@ class Door:
         self._socket = self._listen()
         self._hub.ports["http_port"] = self._socket.getsockname()[1]
         self._hub.loop.add_reader(self._socket, self._first_came)
+
+    def prepare(self) -> None:
+        """Load it while nobody waits: when the first caller comes, another version of accord may lie on the disk."""
+        self._hub.run_in_thread(_load_all, lambda server, error: None)
 
     def stop_accepting(self) -> None:
         if self._server is not None:
@@ -86,7 +90,16 @@ class Door:
         self._serving = self._hub.loop.create_task(self._server.serve(sockets=[self._socket]))
 
 
+def _load_all() -> None:
+    from accord.doors.mcp import door
+
+    _load()
+    door.prepare()
+
+
 def _load() -> "type[Server]":
+    import uvicorn.lifespan.off  # noqa: F401  # which it only names, and loads when it begins
+
     from accord.doors.http_server import Server
 
     return Server

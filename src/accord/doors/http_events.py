@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from accord import errors, jsontext
+from accord.doors.methods import still_there
 from accord.hub.core import Hub
 from accord.hub.feeds import EventFeed, Feed, MailFeed
 from accord.hub.session import Session
@@ -32,9 +33,9 @@ Push = Callable[[str, dict[str, Any]], bool]
 class Events(EventFeed):
     """What happens. Where one commit made several events, `EPOCH.REVISION:N` is the place after the Nth of them."""
 
-    def __init__(self, store: Store, since: str, kinds: list[str], push: Push) -> None:
+    def __init__(self, store: Store, since: str, kinds: list[str], push: Push, check: Callable[[], None]) -> None:
         before, self._within, self._had = _read_place(since) if since else ("", "", 0)
-        super().__init__(store, before, kinds, push)
+        super().__init__(store, before, kinds, push, check)
         self.place = since or self.since_revision  # after all that was read
 
     def read(self) -> list[dict[str, Any]]:
@@ -123,7 +124,7 @@ def feed_for(hub: Hub, session: Session, asked: QueryParams, last_id: str, push:
         kinds = events.read_kinds(asked.getlist("kinds"))
     except ValueError as error:
         raise errors.Usage(reason=f"kinds {error}", see=_SEE) from None
-    return Events(hub.store, since, kinds, push)
+    return Events(hub.store, since, kinds, push, still_there(hub, session))
 
 
 async def _send_part(send: Send, part: bytes) -> None:
@@ -144,7 +145,7 @@ def _read_place(text: str) -> tuple[str, str, int]:
     epoch, _, rest = text.rpartition(".")
     revision, several, had = rest.partition(":")
     number = _number(revision)
-    if len(epoch) > 100 or not epoch.isascii():
+    if not 0 < len(epoch) <= 100 or not epoch.isascii():
         raise errors.Usage(reason=f"{text[:100]!r} is no place in what happens", see=_SEE)
     if not several:
         return text, "", 0

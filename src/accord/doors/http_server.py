@@ -10,6 +10,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from accord.doors import room
 from accord.doors.http_routes import Routes
 from accord.hub.core import Hub
 
@@ -105,7 +106,8 @@ class Protocol(H11Protocol):
         self._since = time.monotonic()  # when it was the caller's turn to send a request
         self._unsent = 0
         self._moved_at = self._since  # when the caller last took something
-        if len(self.connections) > MOST_CONNECTIONS:
+        fd = transport.get_extra_info("socket").fileno()
+        if len(self.connections) > MOST_CONNECTIONS or not room.is_there_for(fd):
             self._make_room()
 
     def on_response_complete(self) -> None:

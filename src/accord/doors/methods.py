@@ -110,7 +110,7 @@ class Connection:
         engine = _text(call, params, "engine")
         if engine and engine != hash_token(self.hub.engine):
             raise errors.GoLocal(reason="it serves another store")
-        shown = {name: _text(call, params, name) for name in ("agent", "token", "operator")}
+        shown = {name: _text(call, params, name) for name in ("agent", "token", "operator", "purpose")}
         session = self.session.anew()
         session.open(**shown)
         before, self.session = self.session, session  # already for what follows on this connection
@@ -150,7 +150,9 @@ class Connection:
             kinds = events.read_kinds(params.get("kinds") or [])
         except ValueError as error:
             raise errors.Usage(reason=f"kinds {error}", see=_page(call)) from None
-        feed = EventFeed(self.hub.store, _text(call, params, "since"), kinds, self._push)
+        feed = EventFeed(
+            self.hub.store, _text(call, params, "since"), kinds, self._push, still_there(self.hub, self.session)
+        )
         self._keep(feed)
         self._begin(feed)
         call.answer({"since": feed.since_revision})
@@ -166,8 +168,9 @@ class Connection:
 
         def done(result: None, error: BaseException | None) -> None:
             try:
-                if error is not None and not isinstance(error, PASSING):
-                    raise self.hub.told(call.method, error)
+                told = None if error is None else self.hub.told(call.method, error)
+                if told is not None and not isinstance(told, PASSING):
+                    raise told
                 good()
             except errors.AccordError as failure:
                 bad()
@@ -193,6 +196,15 @@ class Connection:
     def _push(self, method: str, params: dict[str, Any]) -> bool:
         self.peer.notify(method, params)
         return self.can_take()
+
+
+def still_there(hub: Hub, session: Session) -> Callable[[], None]:
+    """A check that an agent's token is still good; whoever showed none is not asked for one."""
+    agent = session.agent
+    if not agent or not session.token_of(agent):
+        return lambda: None
+    context = hub.context(session, writing=False)
+    return lambda: context.check_reader(agent, peek=True)
 
 
 def _answer(request: Request) -> None:

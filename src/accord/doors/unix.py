@@ -5,7 +5,6 @@ Only whoever runs the hub is served, and in a home that a group shares its membe
 
 import asyncio
 import os
-import resource
 import socket
 import time
 from collections import deque
@@ -13,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from accord import errors, place, platform
-from accord.doors import command
+from accord.doors import command, room
 from accord.doors.mcp import door as mcp
 from accord.doors.methods import Connection
 from accord.doors.rpc import MOST_BYTES
@@ -23,7 +22,6 @@ from accord.store.local import folder
 MOST_CONNECTIONS = 4_000
 MOST_IN_FLIGHT = 256  # calls of one connection; who has more waits to be read
 MOST_READING = 8  # of these, whose answers may be large
-FILES_KEPT = 100  # that the hub may open besides its connections
 STALLED_S = 60.0  # for how long a caller may leave untaken what was sent to it
 _BACKLOG = 512
 
@@ -35,7 +33,6 @@ class Door:
         self.connections: set[Line] = set()
         self._hub = hub
         self._path = hub.files.socket
-        self.most = max(1, min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_KEPT))
         self._server: asyncio.AbstractServer | None = None
 
     async def open(self) -> None:
@@ -90,7 +87,8 @@ class Line(asyncio.Protocol):
         peer = transport.get_extra_info("socket")
         uid, pid = platform.peer_of(peer)
         is_member = self._hub.home.admits(uid, platform.groups_of(peer))
-        if not is_member or len(self._door.connections) >= self._door.most:
+        has_room = len(self._door.connections) < MOST_CONNECTIONS and room.is_there_for(peer.fileno(), known=True)
+        if not is_member or not has_room:
             self._hub.count("refused")
             self._hub.log.warning("refused", door="unix", uid=uid, pid=pid)
             transport.abort()

@@ -5,6 +5,8 @@ does not tell when somebody goes: who says nothing for a minute, not even `hub.p
 """
 
 import errno
+import socket
+import struct
 import time
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
@@ -13,6 +15,7 @@ from collections.abc import Callable
 import zmq
 
 from accord import errors
+from accord.doors import room
 from accord.doors.methods import Connection
 from accord.doors.rpc import MOST_BYTES, Call, Peer
 from accord.hub.core import Hub
@@ -63,6 +66,7 @@ class Door:
             self._zmq.destroy(linger=0)
             raise
         self._tell_keys()
+        self._watching = _Reader(self.hub, self._router.get_monitor_socket(zmq.EVENT_ACCEPTED), self._accepted)
         self._judging = _Reader(self.hub, judge, self._judge)
         self._reading = _Reader(self.hub, self._router, self._take, self._flush)
 
@@ -74,8 +78,8 @@ class Door:
         self.stop_accepting()
         for caller in list(self.callers.values()):
             self.forget(caller)
-        self._reading.close()
-        self._judging.close()
+        for reader in (self._reading, self._judging, self._watching):
+            reader.close()
         self._zmq.destroy(linger=_LINGER_MS)
 
     def sweep(self, now: float) -> None:
@@ -140,6 +144,25 @@ class Door:
             return
         if moved:
             self.hub.log.info("keys_moved", port=self.hub.ports["port"], keys=moved)
+
+    def _accepted(self, frames: list[zmq.Frame]) -> None:
+        """Somebody connected, and has shown nothing yet. ZeroMQ would let them in until no file can be opened."""
+        _event, fd = struct.unpack("=Hi", frames[0].bytes[:6])
+        if room.is_there_for(fd):
+            return
+        try:
+            there = socket.socket(fileno=fd)
+        except OSError:
+            return  # it is gone already
+        try:
+            # By now it may be something else's, but not of another door.
+            if there.family == socket.AF_INET and there.getsockname()[1] == self.hub.ports["port"]:
+                self._refused += 1
+                there.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # it went away just now
+        finally:
+            there.detach()  # ZeroMQ closes it
 
     def _judge(self, frames: list[zmq.Frame]) -> None:
         """Answer ZeroMQ's question whether to let a key in. Its name for the caller is the key, in hex."""

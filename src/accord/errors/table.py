@@ -99,6 +99,7 @@
     ├── CommitStopped        files that others have reserved are about to be committed
     ├── CommandNotFound      a program that `lock run` is to run, and cannot
     ├── HookForeign          a git hook that accord does not know how to change
+    ├── CloneBusy            a clone that has a run already
     └── BenchFailed          a worker of `accord bench` that did not come to its end
 
 Each class is one row of the error table: `code` is what programs compare, `rpc` the JSON-RPC number, `exit`
@@ -660,8 +661,13 @@ class HookForeign(AccordError):
     text = "{path} {reason}, and stays as it is. Have it run `{line}`, and stop the commit when that ends with {stop}."
 
 
+class CloneBusy(AccordError):
+    code, rpc, exit, http = "CLONE_BUSY", -32001, 75, 409
+    text = "The clone {clone} is busy with another run. Wait for it, or cancel that run."
+
+
 class BenchFailed(AccordError):
-    code, rpc, exit, http = "BENCH_FAILED", -32001, 69, 500
+    code, rpc, exit, http = "BENCH_FAILED", -32006, 69, 500
     text = "A worker of the benchmark failed: {reason}. Nothing of yours was touched. Mend that and run it again."
 
 

@@ -24,7 +24,9 @@ MOST_FEEDS = 5_000
 PAGE = 100
 
 # What holds somebody up for now, and passes.
-PASSING = (errors.Halted, errors.NotEngaged, errors.LockTimeout, errors.StorageFailing)
+PASSING = (
+    errors.Halted, errors.NotEngaged, errors.LockTimeout, errors.StorageFailing, errors.StorageFull, errors.TooBusy,
+)  # fmt: skip
 
 _EVERYTHING = ("",)
 
@@ -76,13 +78,22 @@ class MailFeed(Feed):
 class EventFeed(Feed):
     method = "events.event"
 
-    def __init__(self, store: Store, since: str, kinds: list[str], push: Callable[..., bool]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        since: str,
+        kinds: list[str],
+        push: Callable[..., bool],
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__("", push)
+        self._check = check  # that the caller is still who they showed to be
         self._reader = events.Reader(store, since)
         self.since_revision = self._reader.since
         self._kinds = kinds
 
     def read(self) -> list[dict[str, Any]]:
+        self._check()
         kinds = self._kinds
         while found := self._reader.read(PAGE):
             wanted = [event for event in found if not kinds or event["event"] in kinds or event["event"] == events.GAP]

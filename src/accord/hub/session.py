@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from accord.home import Tokens
 
 
-SESSION = "session.open"  # what a proof of the operator's token is for
+# What a session may do that was opened with a proof, by the purpose that the proof is for. Whoever got hold of it, by
+# sitting where the hub should be, can do that and nothing else; all is only for who shows the token itself.
+PURPOSES = {
+    "hub.stop": ("hub.stop",),
+    "listen:human": ("mail.listen", "mail.ack", "mail.hand_over"),
+}
 
 
 class Session:
@@ -26,14 +31,19 @@ class Session:
         self._home = home
         self._tokens = tokens
         self._operator = False
+        self._purpose = ""  # what the operator's right is for; "": everything
         self._shown: dict[str, str] = {}
 
-    def open(self, agent: str = "", token: str = "", operator: str = "") -> None:
+    def open(self, agent: str = "", token: str = "", operator: str = "", purpose: str = "") -> None:
         """Show who it is: an agent by its token, or the operator by theirs. The operator may act as anybody."""
-        if operator and not proof.holds(operator, self._home.operator_token(), SESSION):
+        if purpose and purpose not in PURPOSES:
+            raise errors.Usage(reason=f"There is no purpose {purpose[:100]!r}", see="session.open in docs/rpc.md")
+        what = f"session.open {purpose}" if purpose else ""
+        if operator and not proof.holds(operator, self._home.operator_token(), what):
             raise errors.NotPermitted(operation="session.open", agent="without the operator's token")
         self.hashes = {}
         self._operator = bool(operator) and not agent
+        self._purpose = purpose
         self.agent = read_identity(agent) if agent else ""
         if token:
             self._shown[self.agent] = token
@@ -46,11 +56,11 @@ class Session:
         """Nobody is there any more."""
         self._life[0] = False
 
-    def is_operator(self) -> bool:
-        return self._operator
+    def is_operator(self, what: str = "") -> bool:
+        return self._operator and (not self._purpose or what in PURPOSES[self._purpose])
 
     def token_of(self, name: str) -> str:
-        if self._operator:
+        if self.is_operator():
             return self._tokens.read(name)
         return self._shown.get(name, "") or self._shown.get("", "")
 
@@ -58,7 +68,8 @@ class Session:
         """The same caller, in one request of theirs."""
         other = Session(self._home, self._tokens, self.pid, self.uid)
         other.agent, other.request = self.agent, request
-        other._operator, other._shown, other.hashes = self._operator, self._shown, self.hashes
+        other._operator, other._purpose = self._operator, self._purpose
+        other._shown, other.hashes = self._shown, self.hashes
         other._life = self._life
         return other
 

@@ -127,7 +127,7 @@ def call(context: "Context", name: str, params: "Mapping[str, object]") -> "dict
 
 
 def check_right(context: "Context", name: str, function: "Callable[..., Any]") -> None:
-    if function.right == OPERATOR and context.right != OPERATOR:  # type: ignore[attr-defined]
+    if function.right == OPERATOR and not context.caller.is_operator(name):  # type: ignore[attr-defined]
         raise errors.NotPermitted(operation=name, agent=context.agent or "without the operator's token")
 
 

@@ -47,7 +47,9 @@ if TYPE_CHECKING:
         request: str  # their own name for this call, so that asking again does nothing twice; "": none
         uid: int  # the user they run as
 
-        def is_operator(self) -> bool: ...
+        def is_operator(self, what: str = "") -> bool:
+            """Whether they are, for one operation, or for everything."""
+            ...
 
         def token_of(self, name: str) -> str:
             """What they can show to act as somebody; "" when there is nothing."""
@@ -65,7 +67,7 @@ class Owner:
         self._settings = settings
         self._token = env.get("ACCORD_TOKEN", "")
 
-    def is_operator(self) -> bool:
+    def is_operator(self, what: str = "") -> bool:
         """Agents never are, even where they could read the token."""
         if self.agent:
             return False
@@ -233,7 +235,7 @@ class Context:
     def actor(self, name: str) -> Actor:
         """Somebody who acts, with the token that the caller has for them."""
         if name == HUMAN:
-            if self.right != OPERATOR:
+            if not self.caller.is_operator(self.operation or "mail.listen"):
                 raise errors.NotPermitted(operation="acting as human", agent=self.agent or "without its token")
             return Actor(HUMAN)
         if self.agent not in ("", name):

@@ -18,6 +18,7 @@ GAP = "gap"  # some were missed: they are no longer kept
 
 SHARED = (
     "doc.changed", "lock.changed", "queue.changed", "reserve.changed", "task.changed", "topic.changed", "tx.changed",
+    "halt.changed", "hub.keys_changed",
 )  # fmt: skip
 KINDS = ("mail.sent", "mail.handed_over", "mail.seen", "agent.changed", "channel.changed", *SHARED)
 
@@ -78,7 +79,7 @@ class Reader:
 
 def _read_revision(text: str) -> "tuple[str, int]":
     epoch, _, revision = text.rpartition(".")
-    if not revision.isdigit() or not revision.isascii() or len(revision) > 18:
+    if not epoch or not revision.isdigit() or not revision.isascii() or len(revision) > 18:
         raise errors.Usage(reason=f"{text[:100]!r} is no revision, as EPOCH.REVISION", see="accord events --help")
     return epoch, int(revision)
 
@@ -113,9 +114,10 @@ def _described(collection: str, id: str, tx: "Transaction") -> "dict[str, Any] |
 
 
 def _shared(entry: "Any") -> "dict[str, Any] | None":
-    """A change of what is shared, as the audit has it; what else changes has events of its own."""
-    kind = f"{entry['operation'].partition('.')[0]}.changed"
+    """A change of what is shared, or lies in files, as the audit has it; what else changes has events of its own."""
+    operation = entry["operation"]
+    kind = "hub.keys_changed" if operation.startswith("hub.keys_") else f"{operation.partition('.')[0]}.changed"
     if kind not in SHARED:
         return None
-    fields = {"operation": entry["operation"], "who": entry["who"], "timestamp": entry["at"], "items": entry["items"]}
+    fields = {"operation": operation, "who": entry["who"], "timestamp": entry["at"], "items": entry["items"]}
     return {"event": kind, **fields}

@@ -4,6 +4,7 @@ A file that cannot be read, leads nowhere or is odd means halted. Lifting a halt
 there must each be engaged again by a person.
 """
 
+import errno
 import os
 
 from accord import errors
@@ -42,7 +43,9 @@ class Halt:
             fd = os.open(self._count_path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return 0
-        except OSError:
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise folder.refusal(error, self._count_path) from None  # which says nothing of halts
             return _NOBODY_ENGAGED
         try:
             text = os.read(fd, _MOST_BYTES).strip()
@@ -109,11 +112,15 @@ class HaltAtLook(Halt):
 
     def __init__(self, user_home: str) -> None:
         super().__init__(user_home)
+        self._count = _NOBODY_ENGAGED
         self.look()
 
     def look(self) -> None:
         self._reason = super().reason()
-        self._count = super().count()
+        try:
+            self._count = super().count()
+        except errors.DataDirError:
+            pass  # no file can be opened for now; then it is what it was
 
     def reason(self) -> str | None:
         return self._reason

@@ -27,6 +27,7 @@ STOP_WITHIN_S = 10.0
 
 ANSWER_WITHIN_S = 2.0  # when it is asked whether it is there
 
+_STARTED_S = 5.0  # when many want to start it, who all ask
 _GRACE_S = 2.0  # after its deadline, for a hub to end by itself
 _LOOK_S = 0.5  # for what is only good to know
 _MOST_BYTES = 4096
@@ -53,8 +54,8 @@ class Outside:
     def status(self) -> "dict[str, Any]":
         return status(self._home)
 
-    def answers(self) -> bool:
-        return self._ask("hub.ping", ANSWER_WITHIN_S) is not None
+    def answers(self, within_s: float = ANSWER_WITHIN_S) -> bool:
+        return self._ask("hub.ping", within_s) is not None
 
     def stop(self, deadline_s: float) -> bool:
         return stop(self._home, deadline_s)
@@ -121,6 +122,11 @@ def start(home: str, options: "Mapping[str, int]", timeout_s: float = READY_WITH
     finally:
         gate.close()
     check_port(found, options.get("port"))
+    if not Outside(home).answers(_STARTED_S):
+        now = status(home)
+        if now["pid"] == found["pid"] and not now.get("stopping"):
+            raise errors.HubSilent(pid=found["pid"], timeout_seconds=_STARTED_S)
+        return start(home, options, timeout_s)  # it went away just now
     return {"started": False, **found}
 
 
@@ -180,8 +186,8 @@ def _ask_to_stop(home: str, pid: int, deadline_s: float) -> None:
     try:
         connection = Connection(place.socket_path(home), _GRACE_S)
         try:
-            shown = proof.make(Home(home).operator_token(), "session.open")
-            connection.call("session.open", {"operator": shown}, _GRACE_S)
+            shown = proof.make(Home(home).operator_token(), "session.open hub.stop")
+            connection.call("session.open", {"operator": shown, "purpose": "hub.stop"}, _GRACE_S)
             connection.call("hub.stop", {"deadline": deadline_s}, _GRACE_S)
         finally:
             connection.close()

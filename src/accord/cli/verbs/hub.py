@@ -43,11 +43,6 @@ def restart(line: "Line", words: "dict[str, Any]") -> None:
 
 def status(line: "Line", words: "dict[str, Any]") -> int:
     result = line.call("hub.status", words)
-    port = line.words.globals.get("--hub-port")
-    if port:
-        from accord.services.hub import check_port
-
-        check_port(result, int(port))
     line.answer(result, lambda: _state(result))
     if not result["running"]:
         return NOT_RUNNING
@@ -91,8 +86,8 @@ VERBS = {
 
 def _take_port(line: "Line", words: "dict[str, Any]") -> None:
     """--hub-port means the same here as --port."""
-    port = line.words.globals.get("--hub-port")
-    if port and words.setdefault("port", port) != port:
+    port = line.hub_port
+    if port and str(words.setdefault("port", port)) != str(port):
         raise line.words.wrong("--port and --hub-port differ")
 
 

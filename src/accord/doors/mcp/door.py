@@ -1,7 +1,11 @@
 """MCP of one hub, for the doors that lead to it. The SDK is loaded for the first caller, in a thread: others go on."""
 
 import asyncio
+import sys
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -97,8 +101,35 @@ class _Loaded(NamedTuple):
     serve: Any
 
 
-def _load() -> _Loaded:
-    from accord.doors.mcp.lines import serve
-    from accord.doors.mcp.server import Http, HubServer
+_WITH_SDK = ("accord.doors.mcp.server", "accord.doors.mcp.lines")
+_codes: "dict[str, CodeType]" = {}  # of these, as they were when the hub started
 
-    return _Loaded(HubServer, Http, serve)
+
+def prepare() -> None:
+    """Read all of accord that MCP needs, while nobody waits: later, another version may lie on the disk.
+
+    What would import the SDK is only read, and run when the first caller comes.
+    """
+    from accord.doors.mcp import changes, resources  # noqa: F401
+
+    for name in _WITH_SDK:
+        spec: Any = find_spec(name)
+        _codes[name] = spec.loader.get_code(name)
+
+
+def _load() -> _Loaded:
+    server, lines = [sys.modules.get(name) or _run(name) for name in _WITH_SDK]
+    return _Loaded(server.HubServer, server.Http, lines.serve)
+
+
+def _run(name: str) -> Any:
+    """A module, from what was read of it."""
+    if name not in _codes:
+        return import_module(name)
+    module = sys.modules[name] = ModuleType(name)
+    try:
+        exec(_codes[name], module.__dict__)  # noqa: S102  # our own, as an import would
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
