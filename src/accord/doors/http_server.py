@@ -106,8 +106,8 @@ class Protocol(H11Protocol):
         self._since = time.monotonic()  # when it was the caller's turn to send a request
         self._unsent = 0
         self._moved_at = self._since  # when the caller last took something
-        fd = transport.get_extra_info("socket").fileno()
-        if len(self.connections) > MOST_CONNECTIONS or not room.is_there_for(fd):
+        peer = transport.get_extra_info("socket")
+        if len(self.connections) > MOST_CONNECTIONS or (peer and not room.is_there_for(peer.fileno())):
             self._make_room()
 
     def on_response_complete(self) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import os
-import resource
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -220,9 +219,8 @@ class Hub:
             self.log.error("outdated")
             self.stopping.set()
             return errors.HubOutdated(path=error.details["path"])
-        if _no_file_left(error):
-            self.count("out_of_files")
-            return errors.TooBusy(most=resource.getrlimit(resource.RLIMIT_NOFILE)[0], what="open files")
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            return errors.TooManyFiles()
         if not isinstance(error, errors.AccordError):
             self.failed(where, error)
             return errors.AccordError()
@@ -245,9 +243,3 @@ class Hub:
         self._busy -= by
         if not self._busy:
             self._idle.set()
-
-
-def _no_file_left(error: BaseException) -> bool:
-    """Whether it is only that nothing could be opened."""
-    code = error.details.get("errno") if isinstance(error, errors.AccordError) else getattr(error, "errno", None)
-    return code in (errno.EMFILE, errno.ENFILE)

@@ -26,6 +26,7 @@ PAGE = 100
 # What holds somebody up for now, and passes.
 PASSING = (
     errors.Halted, errors.NotEngaged, errors.LockTimeout, errors.StorageFailing, errors.StorageFull, errors.TooBusy,
+    errors.TooManyFiles,
 )  # fmt: skip
 
 _EVERYTHING = ("",)

@@ -119,7 +119,7 @@ class HaltAtLook(Halt):
         self._reason = super().reason()
         try:
             self._count = super().count()
-        except errors.DataDirError:
+        except errors.TooManyFiles:
             pass  # no file can be opened for now; then it is what it was
 
     def reason(self) -> str | None:

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from accord.client import Connection
 
 # What may keep the hub from noting something, and passes.
-PASSING = (errors.StorageFull, errors.StorageFailing, errors.LockTimeout, errors.TooBusy, errors.RequestTimeout)
+PASSING = (
+    errors.StorageFull, errors.StorageFailing, errors.LockTimeout, errors.TooBusy, errors.TooManyFiles,
+    errors.RequestTimeout,
+)  # fmt: skip
 
 _FIRST_PAUSE_S = 1.0  # before a command that failed is run again
 _LONGEST_PAUSE_S = 60.0

@@ -22,15 +22,17 @@ def meaning(error: apsw.Error, path: str, waited_s: float) -> errors.AccordError
         return errors.NotAStore(path=path, reason=f"it is a database of something else ({reason})")
     if isinstance(error, apsw.CorruptError):
         return errors.StoreDamaged(path=path, reason=reason)
+    if isinstance(error, apsw.CantOpenError) and _no_file_left():
+        return errors.TooManyFiles()
     if isinstance(error, apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
-        return errors.DataDirError(path=path, errno=_code(), reason=reason)
+        return errors.DataDirError(path=path, errno=0, reason=reason)
     return errors.StorageFailing(path=path, reason=reason)
 
 
-def _code() -> int:
+def _no_file_left() -> bool:
     """Whether no file can be opened at all, which SQLite does not tell."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))
-    except OSError as error:
-        return error.errno or 0
-    return 0
+    except OSError:
+        return True
+    return False
