@@ -402,6 +402,7 @@ class Pipe:
         assert self.process.stdout is not None
         self.out = self.process.stdout.fileno()
         self._start = b""
+        self._answers: dict[object, Any] = {}  # that nobody has asked for yet
 
     def __enter__(self) -> "Pipe":
         return self
@@ -426,9 +427,11 @@ class Pipe:
         return json.loads(line)
 
     def answer(self, id: object) -> Any:
-        while (message := self.next()).get("id") != id:
-            pass
-        return message
+        """The answer to a request, which may come after those to later ones."""
+        while id not in self._answers:
+            message = self.next()
+            self._answers[message.get("id")] = message
+        return self._answers.pop(id)
 
     def begin(self) -> None:
         self.say(INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"})
