@@ -205,7 +205,8 @@ def _run(line: Line) -> int:
         return 0
     if "--version" in words.globals:
         return _version(line)
-    line.check_hub_port()
+    if not verb.any_words:
+        line.check_hub_port()
     return verb.run(line, params) or 0
 
 

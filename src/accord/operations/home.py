@@ -1,9 +1,12 @@
 """The home itself: making it, and looking whether all is well."""
 
+from accord import errors
 from accord.operations import OPERATOR, as_is, operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from accord.operations import results
     from accord.operations.context import Context
     from accord.operations.kinds import Group
@@ -33,7 +36,9 @@ def doctor(context: "Context") -> "results.Health":
     from accord.operations.hub import status
     from accord.services.doctor import examine, shown
 
-    engine = engine_of(context.home, context.settings)
+    def engine() -> str:
+        return engine_of(context.home, context.settings)
+
     checks = examine(
         context.home,
         lambda: context.tokens,
@@ -43,4 +48,16 @@ def doctor(context: "Context") -> "results.Health":
         lambda: context.store,
         lambda: as_is(status(context)),
     )
-    return {"healthy": all(check["ok"] for check in checks), "engine": shown(engine), "checks": as_is(checks)}
+    return {
+        "healthy": all(check["ok"] for check in checks),
+        "engine": _known(lambda: shown(engine())),
+        "checks": as_is(checks),
+    }
+
+
+def _known(find: "Callable[[], str]") -> "str | None":
+    """None where the settings, which would say it, cannot be read."""
+    try:
+        return find()
+    except (errors.InvalidConfig, errors.NotTrusted):
+        return None

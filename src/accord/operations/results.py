@@ -483,7 +483,7 @@ class Check(TypedDict):
 
 class Health(TypedDict):
     healthy: bool
-    engine: str  # the URL of the store, without what logs a user in there
+    engine: str | None  # the URL of the store, without what logs a user in there; null: the settings cannot be read
     checks: list[Check]
 
 
