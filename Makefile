@@ -13,7 +13,7 @@ CODE := $(wildcard src tests tools bench)
 PROMISED := S1 S2 S3 S4 S5 S6 S7 S8 S9 S12 S13 S14.1 S14.2 S14.3 S16 \
 	T0.1 T1.1 T1.2 T1.5 T1.6 T1.7 T2.1 T2.3 T2.4 T2.5 T3.2 T3.5 T3.6 T3.7 T3.8 T3.9 T3.10 T3.11 T3.12 T3.13 T3.16 T3.17 T3.18 \
 	T4.1 T4.4 T5.1 T5.2 T5.3 I5 I6 Q1 Q2 Q3 Q4 \
-	T0.2 T1.3 T1.4 T2.2 T3.1 T3.3 T3.4 T3.14 T3.15 T4.2 T4.3 R6 R10 R11 R20 I7 Q5
+	T0.2 T1.3 T1.4 T2.2 T3.1 T3.3 T3.4 T3.14 T3.15 T4.2 T4.3 R6 R10 R11 R20 I7 Q5 I1
 
 # Tests start many interpreters, and each would compile accord anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -35,9 +35,10 @@ test-long: $(READY) ## all tests, the long ones too
 	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m 'not agents'
 
 # What these tests cover is not covered by `make test`, whose answer stays.
-test-agents: $(READY) ## with the real programs of agents, which it installs outside the checkout first
+test-agents: $(READY) ## with programs of others, such as those of agents, which it fetches with npm first
 	@$(PY) -m tools.agents
-	@ACCORD_REQUIRE_ALL=1 $(PY) -m pytest -q -n $(AGENT_JOBS) -m agents $(wildcard tests/agents tests/install tests/doors)
+	@$(PY) tools/npm.py
+	@ACCORD_REQUIRE_ALL=1 $(PY) -m pytest -q -n $(AGENT_JOBS) -m agents $(wildcard tests/agents tests/install tests/mcp tests/doors)
 
 check: $(READY) ## formatting, lint, types, direction of imports
 	@$(PY) -m ruff format --check --quiet $(CODE) || { echo 'run: make format'; exit 1; }

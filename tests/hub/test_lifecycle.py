@@ -847,6 +847,11 @@ def test_another_version_on_the_disk_changes_nothing_for_a_hub_that_runs(ann: Us
             )
             with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as answer:
                 assert answer.status == 200
+        with closing(Connection(str(status(ann)["socket"]), TIMEOUT_S)) as connection:
+            connection.call("mcp.open", {}, TIMEOUT_S)
+            ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+            connection.send({"jsonrpc": "2.0", "method": "mcp.message", "params": ping})
+            assert (connection.receive(TIMEOUT_S) or {})["params"] == {"jsonrpc": "2.0", "id": 1, "result": {}}
         assert log(ann, "failure") == []
         assert process.poll() is None
 

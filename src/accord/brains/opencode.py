@@ -1,4 +1,4 @@
-"""OpenCode. Its hooks are functions of a plugin (install/data/opencode.js), which puts in place what `accord hook` says."""
+"""OpenCode. Its hooks are functions of a plugin (install/data/opencode.js), which shows what `accord hook` says."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

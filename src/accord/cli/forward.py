@@ -33,6 +33,7 @@ HERE = (
     "install",
     "listen",
     "lock run",
+    "mcp",
     "reserve",
     "shell",
     "shellenv",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 VERBS = {
     "send": "mail", "check": "mail", "ack": "mail",
     "sent": "reading", "receipt": "reading", "thread": "reading", "search": "reading", "discover": "reading",
-    "listen": "listen", "events": "listen",
+    "listen": "listen", "events": "listen", "mcp": "mcp",
     "register": "agents", "unregister": "agents",
     "channel join": "channels", "channel leave": "channels", "channel list": "channels",
     "doc read": "docs", "doc write": "docs", "doc history": "docs", "doc restore": "docs", "doc list": "docs",

@@ -32,7 +32,7 @@ class Door:
 
     def prepare(self) -> None:
         """Load it while nobody waits: when the first caller comes, another version of accord may lie on the disk."""
-        self._hub.run_in_thread(_load, lambda server, error: None)
+        self._hub.run_in_thread(_load_all, lambda server, error: None)
 
     def stop_accepting(self) -> None:
         if self._server is not None:
@@ -88,6 +88,13 @@ class Door:
             return
         self._server = server(self._hub, self._socket.getsockname()[1])
         self._serving = self._hub.loop.create_task(self._server.serve(sockets=[self._socket]))
+
+
+def _load_all() -> None:
+    from accord.doors.mcp import door
+
+    _load()
+    door.prepare()
 
 
 def _load() -> "type[Server]":

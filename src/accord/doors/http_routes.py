@@ -4,6 +4,7 @@ POST /rpc       JSON-RPC 2.0: the operations
 GET /events     what happens, or with ?identity=NAME an agent's mail, as it comes (http_events.py)
 GET /healthz    whether the hub works
 GET /metrics    figures for Prometheus, where the settings want them (metrics.py)
+/mcp            MCP over streamable HTTP, for agents (mcp/)
 
 Any page in a browser can send requests to this machine. So whatever the route, what names another host, or comes from
 a page of another origin, is refused before anything else is looked at; a token is needed besides, in a header that no
@@ -25,6 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from accord import __version__, errors, jsontext
 from accord.doors import metrics
 from accord.doors.http_events import Stream, feed_for
+from accord.doors.mcp import door as mcp
 from accord.doors.methods import Connection
 from accord.doors.rpc import MOST_BYTES
 from accord.errors.table import to_json
@@ -33,6 +35,7 @@ from accord.hub.session import Session
 from accord.services import agents
 
 MOST_STREAMS = 200  # fewer than connections, so that there is always room to ask
+MOST_MCP = 200  # requests of MCP, of which many are streams
 HEALTH_WITHIN_S = 5.0
 
 # What belongs to a connection that lasts.
@@ -61,6 +64,7 @@ class Routes:
                 Route("/events", self._events, methods=["GET"]),
                 Route("/healthz", self._healthz, methods=["GET"]),
                 Route("/metrics", self._metrics, methods=["GET"]),
+                Route("/mcp", _Mcp(self._hub), methods=["GET", "POST", "DELETE"]),
             ],
             middleware=[Middleware(Guard, routes=self, hub=self._hub, port=self._port)],
             exception_handlers={
@@ -183,6 +187,23 @@ class Guard:
         session = self._hub.session()
         await in_thread(self._hub, lambda: _show(self._hub, session, agent, token.strip()))
         return session
+
+
+class _Mcp:
+    """What answers /mcp, as it likes: with one answer or a stream of them."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._mcp = mcp.of(hub)
+        self._open = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._open >= MOST_MCP:
+            raise errors.TooBusy(most=MOST_MCP, what="requests of MCP")
+        self._open += 1
+        try:
+            await self._mcp.http(scope, receive, send)
+        finally:
+            self._open -= 1
 
 
 class Exchange:

@@ -43,6 +43,7 @@ class Connection:
         }
         self.not_here: dict[str, str] = {}  # methods of other doors, with what to say of them
         self.feeds: list[Feed] = []
+        self.at_end: list[Callable[[], object]] = []  # what is to be done when the caller is gone
         self.reading = 0  # calls that only read, and whose answers may be large
         self.can_take: Callable[[], bool] = lambda: True  # whether what is pushed goes out, or piles up
         self._enter()
@@ -50,6 +51,8 @@ class Connection:
     def close(self) -> None:
         self.session.end()
         self._end_feeds()
+        for end in self.at_end:
+            end()
         self.peer.gone()
 
     def unblock(self) -> None:
@@ -78,7 +81,7 @@ class Connection:
         if function.here:
             raise errors.MethodNotFound(method=call.method, near=" in a hub: only a process of one's own can do that")
         params = _named(call, tuple(operations.parameters(function)))
-        wait_s = _wait_s(function, params)
+        wait_s = wait_of(function, params)
         call.limit(REQUEST_S + wait_s, time.monotonic())
         context = self._context(function.changes and not function.beyond and not wait_s, call.request)
         reads = not function.changes and not wait_s
@@ -224,7 +227,7 @@ def _page(call: Call) -> str:
     return f"{call.method} in docs/rpc.md"
 
 
-def _wait_s(function: Any, params: dict[str, Any]) -> float:
+def wait_of(function: Any, params: dict[str, Any]) -> float:
     """How long it waits, if it does; what is no time is left to the operation to refuse."""
     usual_s = (function.__kwdefaults__ or {}).get("wait", 0)
     given = params.get("wait")

@@ -13,6 +13,7 @@ from typing import Any
 
 from accord import errors, place, platform
 from accord.doors import command, room
+from accord.doors.mcp import door as mcp
 from accord.doors.methods import Connection
 from accord.doors.rpc import MOST_BYTES
 from accord.hub.core import Hub
@@ -95,6 +96,7 @@ class Line(asyncio.Protocol):
         session = self._hub.session(pid, uid)
         self._connection = Connection(self._hub, self._send, self._answered, session)
         self._connection.own["cli.run"] = partial(command.start, self._connection)
+        self._connection.own["mcp.open"] = partial(mcp.of(self._hub).begin, self._connection)
         self._connection.can_take = lambda: not self._full
         self._door.connections.add(self)
 

@@ -73,6 +73,12 @@ class Session:
         other._life = self._life
         return other
 
+    def as_agent(self) -> "Session":
+        """The same caller with the right of an agent and no more, whatever it has shown."""
+        other = self.renewed("")
+        other._operator = False
+        return other
+
     def anew(self) -> "Session":
         """The same connection, to show something else; what was asked before stays as it was asked."""
         other = self.renewed("")

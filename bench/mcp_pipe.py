@@ -1,0 +1,65 @@
+"""MCP through a hub: from the start of `accord mcp` to its answer to `initialize`.
+
+The hub runs already and has served MCP before: the first caller of a hub waits for the SDK to be loaded, which is the
+other row.
+"""
+
+import json
+import subprocess
+import time
+from functools import partial
+from statistics import median
+from sys import executable
+
+from bench import hub_mail, place
+from bench.hub import ACCORD
+from bench.processes import ENVIRONMENT
+from bench.rounds import interleave, ratios
+from bench.row import MILLISECONDS, TIMES_AS_LONG, Row
+from bench.sizes import Sizes
+
+_INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}},
+}
+
+
+def measure(rounds: int, sizes: Sizes) -> list[Row]:
+    with place.folder() as folder:
+        home = f"{folder}/home"
+        environment = {**ENVIRONMENT, "ACCORD_HOME": home}
+        hub_mail.start(home, {})
+        try:
+            first = _begin_ms(environment)
+            runs = {"pass": partial(_pass_ms, environment), "mcp": partial(_begin_ms, environment)}
+            interleave(2, runs)  # the first ones read the disk
+            found = interleave(rounds, runs)
+        finally:
+            hub_mail.stop(home)
+    what = f"accord mcp until it has answered initialize ({median(found['mcp']):.1f} ms), against `python -c pass`"
+    return [
+        Row(what, TIMES_AS_LONG, ratios(found["mcp"], found["pass"]), 3.0),
+        Row("the same, when it is the first of a hub", MILLISECONDS, [first]),
+    ]
+
+
+def _pass_ms(environment: dict[str, str]) -> float:
+    start = time.perf_counter()
+    subprocess.run([executable, "-c", "pass"], env=environment, check=True)
+    return (time.perf_counter() - start) * 1000
+
+
+def _begin_ms(environment: dict[str, str]) -> float:
+    start = time.perf_counter()
+    pipe = subprocess.Popen([ACCORD, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+    assert pipe.stdin is not None
+    assert pipe.stdout is not None
+    pipe.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
+    pipe.stdin.flush()
+    answer = json.loads(pipe.stdout.readline())
+    took_ms = (time.perf_counter() - start) * 1000
+    pipe.communicate()
+    assert answer["result"]["serverInfo"]["name"] == "accord"
+    return took_ms
