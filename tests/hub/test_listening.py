@@ -99,8 +99,8 @@ def test_what_failed_is_tried_again_until_it_is_cured(mail: Mail) -> None:
         mail.wait_for_unread()
         assert sorted(set(mail.ran())) == numbers(1, 4)
         assert [mail.ran().count(text) for text in ("m1", "m3", "m4")] == [1, 1, 1]
-        listener.send_signal(signal.SIGUSR1)
         complaint(listener, "the command ended with 1")
+        listener.send_signal(signal.SIGUSR1)
         assert json.loads(complaint(listener, "statistics"))["connections"] == 1
 
 
