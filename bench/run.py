@@ -12,6 +12,7 @@ from types import FrameType, ModuleType
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from bench import (
+    agents,
     commands,
     crowd,
     floor,
@@ -19,7 +20,6 @@ from bench import (
     locks,
     machine,
     mailing,
-    mcp_pipe,
     opening,
     other_ways,
     paging,
@@ -71,7 +71,7 @@ BENCHMARKS = [
     Benchmark("A race of real mail", mailing, 5),
     Benchmark("Queues", queues, 5),
     Benchmark("The hub", hub, 5),
-    Benchmark("MCP", mcp_pipe, 25),
+    Benchmark("Agents", agents, 25),
     Benchmark("Locks", locks, 5),
     Benchmark("Where the microseconds go", stages, 50),
     Benchmark("Other ways to send", other_ways, 3),

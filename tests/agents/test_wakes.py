@@ -1,4 +1,7 @@
-"""What real programs that wait for their user offer to be woken by: each begins a turn, whose hooks bring the mail."""
+"""Real programs that wait for their user are woken: that begins a turn, whose hooks bring the mail.
+
+Claude Code by the hub; of the others what they offer for it.
+"""
 
 import json
 import shlex
@@ -8,7 +11,6 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -61,16 +63,12 @@ def check_wake(desk: Desk, model: Model, wake: Callable[[], object]) -> None:
     until(lambda: desk.state(id) == "seen", "it is seen")
 
 
-def test_claude_by_its_socket(desk_of: Callable[[Vendor], Desk]) -> None:
+def test_the_hub_wakes_claude_by_its_socket(desk_of: Callable[[Vendor], Desk]) -> None:
     desk = desk_of(Claude())
+    desk.user.json("hub", "start")
     command, env = words_of(desk, model := Model(say("Done."), say("Read.", held=True)))
-    settings = desk.user.folder / ".claude/settings.json"
-    told = desk.user.folder / "env"
-    hooks = json.loads(settings.read_text())
-    note = {"type": "command", "command": f"env > {shlex.quote(str(told))}"}
-    hooks["hooks"]["SessionStart"].append({"hooks": [note]})
-    settings.write_text(json.dumps(hooks))
     flags = ["-p", "--input-format", "stream-json", *command[:-1]]
+    prompt = json.dumps({"type": "user", "message": {"role": "user", "content": "Do it."}})
     with (
         model,
         subprocess.Popen(
@@ -83,28 +81,15 @@ def test_claude_by_its_socket(desk_of: Callable[[Vendor], Desk]) -> None:
         ) as program,
     ):
         assert program.stdin
-        program.stdin.write(
-            json.dumps({"type": "user", "message": {"role": "user", "content": "Do it."}}).encode() + b"\n"
-        )
+        program.stdin.write(prompt.encode() + b"\n")
         program.stdin.flush()
         try:
             model.request(1)
-            check_wake(desk, model, lambda: write_to_socket(told.read_text()))
+            check_wake(desk, model, lambda: None)
         finally:
             program.stdin.close()
+            desk.user.json("hub", "stop")
             assert program.wait(TIMEOUT_S) == 0
-
-
-def write_to_socket(env: str) -> None:
-    variables = dict(line.split("=", 1) for line in env.splitlines() if line.startswith("CLAUDE_"))
-    lines: list[dict[str, Any]] = [
-        {"type": "auth", "token": variables["CLAUDE_CODE_MESSAGING_TOKEN"]},
-        {"type": "user", "message": {"role": "user", "content": WAKE}},
-    ]
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(variables["CLAUDE_CODE_MESSAGING_SOCKET"])
-        for line in lines:
-            connection.sendall(json.dumps(line).encode() + b"\n")
 
 
 def test_codex_by_its_queue(desk_of: Callable[[Vendor], Desk]) -> None:

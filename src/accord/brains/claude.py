@@ -29,7 +29,7 @@ def pid(env: "Mapping[str, str]") -> int:
 
 def reach(env: "Mapping[str, str]") -> str:
     socket, token = env.get("CLAUDE_CODE_MESSAGING_SOCKET", ""), env.get("CLAUDE_CODE_MESSAGING_TOKEN", "")
-    return f"claude {token} {socket}" if socket and token else ""
+    return f"{token} {socket}" if socket and token else ""
 
 
 def answer(event: str, given: "Given", text: str) -> "dict[str, object]":

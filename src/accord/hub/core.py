@@ -14,6 +14,7 @@ from accord.home import Home
 from accord.hub.feeds import Feeds
 from accord.hub.log import Log
 from accord.hub.session import Session
+from accord.hub.waker import Waker
 from accord.hub.witness import Witness
 from accord.hub.writer import Writer
 from accord.operations.context import Context, engine_of, open_in, tokens_of
@@ -74,6 +75,7 @@ class Hub:
         self._busy = 0
         self._idle = asyncio.Event()
         self._idle.set()
+        self.waker = Waker(self, os.geteuid())
 
     # What operations ask of the hub they run in.
 
@@ -168,6 +170,7 @@ class Hub:
     def close(self, timeout_s: float) -> None:
         self.feeds.close()
         self.writer.close(timeout_s)
+        self.waker.close(timeout_s)
         self.witness.close(timeout_s)
         self.pool.shutdown(wait=False, cancel_futures=True)
         self.log.close()

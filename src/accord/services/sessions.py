@@ -28,6 +28,7 @@ MOST_AT_ONCE = 20  # messages of one hand-over
 MOST_BYTES = 8_192  # of their texts, with a header each
 _HEADER = 320
 
+WAKE_S = 30.0  # in which one who was woken begins a turn
 HAND_OVER_S = 10.0  # from taking messages to having handed them over
 
 _MOST_AWAY = 100  # handed over and not seen yet; who does not even see these gets no more
@@ -93,6 +94,7 @@ def begin(tx: "Transaction", name: str, session: Session, at: str) -> "Record":
         "taken": [],  # about to be handed over, and until when that may take
         "until": None,
         "kept": 0,
+        "woken": None,  # until when it is being woken
         "state": "idle",
         "at": at,
     }
@@ -135,6 +137,23 @@ def take(tx: "Transaction", name: str, record: "Record") -> "tuple[list[str], in
         record["taken"] = [*taken, *found]
         record["until"] = leases.until(now, HAND_OVER_S)
     return found, waiting - passed - len(found)
+
+
+def wake(tx: "Transaction", name: str, most_kept: int, most_hops: int) -> "Record | None":
+    """The session, if it is idle and can be woken for mail that waits. It counts as keeping the agent going."""
+    record = find(tx, name)
+    if record is None or record["state"] != "idle" or not record["reach"] or is_over(record):
+        return None
+    is_being_woken = record["woken"] and leases.left_s(record["woken"], tx.now())
+    if is_being_woken or record["kept"] >= most_kept:
+        return None
+    ids, _ = _next(tx, name, {*record["given"]})
+    if not ids or is_storm(tx, ids, most_hops):
+        return None
+    record["woken"] = leases.until(tx.now(), WAKE_S)
+    record["kept"] += 1
+    keep(tx, name, record)
+    return record
 
 
 def is_storm(tx: "Transaction", ids: "Sequence[str]", most_hops: int) -> bool:

@@ -1,7 +1,6 @@
-"""MCP through a hub: from the start of `accord mcp` to its answer to `initialize`.
+"""What agents wait for, with a hub: a hook with nothing to say, and `accord mcp` until it has answered `initialize`.
 
-The hub runs already and has served MCP before: the first caller of a hub waits for the SDK to be loaded, which is the
-other row.
+The hub has served MCP before: the first caller of a hub waits for the SDK to be loaded, which is the last row.
 """
 
 import json
@@ -33,13 +32,20 @@ def measure(rounds: int, sizes: Sizes) -> list[Row]:
         hub_mail.start(home, {})
         try:
             first = _begin_ms(environment)
-            runs = {"pass": partial(_pass_ms, environment), "mcp": partial(_begin_ms, environment)}
+            _hook_ms(environment, "start")
+            runs = {
+                "pass": partial(_pass_ms, environment),
+                "hook": partial(_hook_ms, environment, "step"),
+                "mcp": partial(_begin_ms, environment),
+            }
             interleave(2, runs)  # the first ones read the disk
             found = interleave(rounds, runs)
         finally:
             hub_mail.stop(home)
+    hook = f"accord hook, nothing new ({median(found['hook']):.1f} ms), against `python -c pass`"
     what = f"accord mcp until it has answered initialize ({median(found['mcp']):.1f} ms), against `python -c pass`"
     return [
+        Row(hook, TIMES_AS_LONG, ratios(found["hook"], found["pass"]), 1.3),
         Row(what, TIMES_AS_LONG, ratios(found["mcp"], found["pass"]), 3.0),
         Row("the same, when it is the first of a hub", MILLISECONDS, [first]),
     ]
@@ -48,6 +54,15 @@ def measure(rounds: int, sizes: Sizes) -> list[Row]:
 def _pass_ms(environment: dict[str, str]) -> float:
     start = time.perf_counter()
     subprocess.run([executable, "-c", "pass"], env=environment, check=True)
+    return (time.perf_counter() - start) * 1000
+
+
+def _hook_ms(environment: dict[str, str], event: str) -> float:
+    given = json.dumps({"session_id": "bench", "cwd": "/tmp/bench", "hook_event_name": "PostToolBatch"}).encode()
+    start = time.perf_counter()
+    subprocess.run(
+        [ACCORD, "hook", event, "--brain", "claude"], input=given, env=environment, check=True, capture_output=True
+    )
     return (time.perf_counter() - start) * 1000
 
 
