@@ -68,9 +68,10 @@ class MailFeed(Feed):
         self.after = after  # the number, in the inbox, of the last message that was pushed
 
     def read(self) -> list[dict[str, Any]]:
+        found = mail.unread_after(self.context.store, self.identity, self.after, PAGE)
+        # Only then, or what came after a name was lost, or a halt began, would still be handed out.
         self.context.halt.check()
         self.context.check_reader(self.identity, peek=False)
-        found = mail.unread_after(self.context.store, self.identity, self.after, PAGE)
         if found:
             self.after = found[-1]["number"]
         return found
@@ -94,13 +95,12 @@ class EventFeed(Feed):
         self._kinds = kinds
 
     def read(self) -> list[dict[str, Any]]:
-        self._check()
         kinds = self._kinds
-        while found := self._reader.read(PAGE):
+        wanted: list[dict[str, Any]] = []
+        while not wanted and (found := self._reader.read(PAGE)):
             wanted = [event for event in found if not kinds or event["event"] in kinds or event["event"] == events.GAP]
-            if wanted:
-                return wanted
-        return []
+        self._check()  # only then, or what happened after the name was lost would still be told
+        return wanted
 
     def close(self) -> None:
         self._reader.close()
