@@ -93,14 +93,15 @@ class EventFeed(Feed):
         self._reader = events.Reader(store, since)
         self.since_revision = self._reader.since
         self._kinds = kinds
+        self._held: list[dict[str, Any]] = []  # what was read, until it is known that it may be told
 
     def read(self) -> list[dict[str, Any]]:
         kinds = self._kinds
-        wanted: list[dict[str, Any]] = []
-        while not wanted and (found := self._reader.read(PAGE)):
-            wanted = [event for event in found if not kinds or event["event"] in kinds or event["event"] == events.GAP]
+        while not self._held and (found := self._reader.read(PAGE)):
+            self._held = [one for one in found if not kinds or one["event"] in kinds or one["event"] == events.GAP]
         self._check()  # only then, or what happened after the name was lost would still be told
-        return wanted
+        held, self._held = self._held, []
+        return held
 
     def close(self) -> None:
         self._reader.close()
