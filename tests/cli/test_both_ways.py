@@ -172,6 +172,8 @@ TABLE: dict[str, list[Row]] = {
             sent ann --limit x
             sent nobody
             sent human
+            receipt m1
+            receipt nothing
             thread talk
             thread talk --limit 1
             thread m1
@@ -184,6 +186,18 @@ TABLE: dict[str, list[Row]] = {
             search nothing
         """),
         Row("sent", env=ANN),
+    ],
+    "hooks": [
+        Row(
+            "hook start --brain claude", hub=False, stdin=b'{"session_id": "s", "cwd": "/web", "hook_event_name": "x"}'
+        ),
+        Row("send --from ann --to web --message hello --id m1"),
+        Row("hook step --brain nobody"),
+        Row("hook step --brain claude", stdin=b"nonsense"),
+        Row("hook step --brain claude", stdin=b'{"session_id": "another"}'),
+        Row("receipt m1"),
+        Row("hook stop --brain claude", stdin=b'{"session_id": "s"}'),
+        Row("hook end --brain claude", stdin=b'{"session_id": "s"}'),
     ],
     "documents": [
         *rows("""
