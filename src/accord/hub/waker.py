@@ -2,21 +2,19 @@
 
 import sys
 import threading
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from accord import errors
 from accord.services import agents, sessions
 from accord.services.audited import Audited
-from accord.store.contract import Change
 from accord.store.transaction import transact
 from accord.wake import TEXT, WAYS
 
 if TYPE_CHECKING:
     from accord.hub.core import Hub
 
-_LOOK_S = 1.0  # at whether the hub ends
-_MAIL = "mail/"
+# There are few sessions and many messages: looking at those now and then costs less than following these.
+_EVERY_S = 0.25
 
 
 class Waker:
@@ -32,23 +30,17 @@ class Waker:
         self._thread.join(timeout_s)
 
     def _serve(self) -> None:
-        while not self._closed.is_set():
+        seen = -1
+        while not self._closed.wait(_EVERY_S):
             try:
-                self._follow()
-            except errors.HistoryGone:
-                pass  # on from where the store stands now
+                with self._hub.store.snapshot() as snapshot:
+                    revision = snapshot.revision
+                if revision != seen:
+                    for name in transact(self._hub.store, sessions.idle):
+                        self._wake(name)
+                seen = revision
             except (OSError, errors.AccordError):
-                self._closed.wait(_LOOK_S)
-
-    def _follow(self) -> None:
-        store = self._hub.store
-        with store.snapshot() as snapshot:
-            revision = snapshot.revision
-        with store.watch([_MAIL], revision) as watch:
-            while not self._closed.is_set():
-                change = watch.next(_LOOK_S)
-                for name in _recipients(change):
-                    self._wake(name)
+                pass  # the next look finds them
 
     def _wake(self, name: str) -> None:
         """Failing is no loss: the agent gets its mail with the next thing that happens in its session."""
@@ -78,8 +70,3 @@ class Waker:
 
         store: Any = Audited(self._hub.store, "hub", self._uid, "hook.wake", [])
         return transact(store, work)
-
-
-def _recipients(change: "Change | None") -> Iterable[str]:
-    keys = change.keys if change is not None else ()
-    return dict.fromkeys(collection.removeprefix(_MAIL) for collection, _ in keys if collection.startswith(_MAIL))

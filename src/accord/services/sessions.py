@@ -9,7 +9,7 @@ from accord import jsontext, platform
 from accord.model import HUMAN
 from accord.services import agents, cursors, leases, mail
 from accord.store import names
-from accord.store.contract import number_id
+from accord.store.contract import MAX_PAGE, number_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,6 +137,16 @@ def take(tx: "Transaction", name: str, record: "Record") -> "tuple[list[str], in
         record["taken"] = [*taken, *found]
         record["until"] = leases.until(now, HAND_OVER_S)
     return found, waiting - passed - len(found)
+
+
+def idle(tx: "Transaction") -> "list[str]":
+    """Those whose session waits for its user, and can be woken."""
+    found, after = [], ""
+    while page := tx.list(SESSIONS, after, MAX_PAGE, check=False):
+        records: list[Any] = [jsontext.loads_own(item.value) for item in page]
+        found += [item.id for item, one in zip(page, records, strict=True) if one["state"] == "idle" and one["reach"]]
+        after = page[-1].id
+    return found
 
 
 def wake(tx: "Transaction", name: str, most_kept: int, most_hops: int) -> "Record | None":
