@@ -33,7 +33,7 @@ def imported(user: User, *words: str) -> set[str]:
     done = user.run("-X", "importtime", ACCORD, *words, command=(sys.executable,))
     assert done.code == 0, done
     names = [line.rpartition("|")[2].strip() for line in done.err.splitlines() if line.startswith("import time:")]
-    assert "accord.cli.run" in names
+    assert "accord.cli.main" in names
     return set(names)
 
 
@@ -41,6 +41,21 @@ def interpreter(user: User) -> set[str]:
     """What an interpreter with this environment imports for a program that does nothing."""
     done = user.run("-X", "importtime", "-c", "", command=(sys.executable,))
     return {line.rpartition("|")[2].strip() for line in done.err.splitlines()}
+
+
+@pytest.mark.covers("Q2")
+def test_with_a_hub_they_import_next_to_nothing(ann: User) -> None:
+    base = interpreter(ann)
+    ann.json("hub", "start")
+    try:
+        for words in ([*MAIL, "hello"], ["check", "ben"]):
+            found = {name for name in imported(ann, *words) - base if name.startswith("accord")}
+            assert found == {
+                "accord", "accord.cli", "accord.cli.forward", "accord.cli.io", "accord.cli.main", "accord.client",
+                "accord.errors", "accord.jsontext", "accord.place",
+            }  # fmt: skip
+    finally:
+        ann.json("hub", "stop")
 
 
 @pytest.mark.covers("Q2")

@@ -190,6 +190,7 @@ def command(user: User, *words: str, **more: Any) -> dict[str, Any]:
         "request": os.urandom(16).hex(),
         "project": ["", ""],
         "key": "",
+        "tokens": {},
         **more,
     }
 

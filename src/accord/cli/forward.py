@@ -5,6 +5,7 @@ printed, the command is run here; under the same request, so that what the hub d
 """
 
 import os
+from itertools import pairwise
 
 from accord import __version__, place
 
@@ -126,15 +127,14 @@ class _Command:
         return lost.exit
 
     def _end(self, result: "dict[str, Any]") -> int:
-        from accord.errors import OutputClosed
-
         code = int(result["exit"])
         try:
             self._write(result["write"])
-        except OutputClosed as error:
+        except Exception as error:
             from accord.cli.run import changes, not_printed
+            from accord.errors import OutputClosed  # which loads all errors: only where there is one
 
-            if code or not changes(self._argv):
+            if not isinstance(error, OutputClosed) or code or not changes(self._argv):
                 raise
             raise not_printed(error, "".join(text for fd, text in result["write"] if fd == 1)) from None
         return code
@@ -154,7 +154,17 @@ class _Command:
             "request": io.request,
             "project": self._project(),
             "key": self._key(),
+            "tokens": self._tokens(),
         }
+
+    def _tokens(self) -> dict[str, str]:
+        """Those that the hub would ask for, with their files: of whom the command names, who mostly is who acts."""
+        words = self._argv
+        named = [word for option, word in pairwise(words) if option in ("--from", "--identity")]
+        names = {self._io.env.get("ACCORD_AGENT", ""), *named, *_look(words)[0][1:2]}
+        paths = [f"{self._home}/agents/{name}.token" for name in names if name.replace("-", "").isalnum()]
+        found = {path: _word_in(path) for path in paths}
+        return {path: token for path, token in found.items() if token}
 
     def _proof(self, nonce: object) -> str:
         """That this is the operator, where it is. The token itself is shown to nobody."""

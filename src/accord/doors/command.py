@@ -24,6 +24,7 @@ MOST_COMMANDS = 200  # at once, each in a thread of its own; the rest do it them
 _MOST_BUFFERED = 1 << 16
 _SHAPE = {
     "argv": list, "env": dict, "cwd": str, "request": str, "project": list, "terminal": list, "width": int, "key": str,
+    "tokens": dict,
 }  # fmt: skip
 
 
@@ -102,6 +103,7 @@ class CommandIo:
         self._key: str = params["key"]
         self._project = (params["project"][0], params["project"][1].encode())
         self._argv: list[str] = params["argv"]
+        self._tokens: dict[str, Any] = params["tokens"]  # that it has shown without being asked, by their files
         self._operator: bool | None = None  # whether the caller is, once it was asked
         self._connection = connection
         self._pieces: list[tuple[int, str]] = []
@@ -180,8 +182,9 @@ class CommandIo:
         return self._operator
 
     def token_of(self, name: str) -> str:
-        token = self.env.get("ACCORD_TOKEN", "")
-        return token or self._ask_for("token", "cli.token", {"path": self._connection.hub.tokens.path_of(name)})
+        path = self._connection.hub.tokens.path_of(name)
+        token = self.env.get("ACCORD_TOKEN", "") or str(self._tokens.get(path, ""))
+        return token or self._ask_for("token", "cli.token", {"path": path})
 
     def _is_gone(self) -> bool:
         """Asked by what waits. It goes on waiting elsewhere when the hub stops."""
