@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -542,7 +542,9 @@ class Fake:
     def __init__(self, listening: socket.socket) -> None:
         self._listening = listening
 
-    def hear(self, *asked: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    def hear(
+        self, *asked: tuple[str, dict[str, Any]], then: Callable[[], object] = lambda: None
+    ) -> list[dict[str, Any]]:
         """The first thing that the next caller says, and what it answers to questions; then it is left alone."""
         caller = self._listening.accept()[0]
         caller.settimeout(TIMEOUT_S)
@@ -554,6 +556,7 @@ class Fake:
                 )
                 line.flush()
                 heard.append(json.loads(line.readline()))
+            then()
             return heard
 
 
@@ -590,9 +593,13 @@ def test_what_a_person_shows_to_a_false_hub_is_good_for_that_and_nothing_else(
     with fake_hub(hub) as fake, running(hub, *words) as process:
         if words == ("hub", "stop"):
             os.kill(pid, signal.SIGSTOP)  # it will be told to end by a signal, and is to be there still
-        (shown,) = fake.hear()
-        process.kill()
-        process.wait(TIMEOUT_S)
+
+        def end() -> None:
+            """While it waits for an answer: left alone it would send that signal."""
+            process.kill()
+            process.wait(TIMEOUT_S)
+
+        (shown,) = fake.hear(then=end)
     os.rename(aside, socket_path)
     os.kill(pid, signal.SIGCONT)
     params = shown["params"]
