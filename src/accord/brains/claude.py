@@ -7,7 +7,6 @@ if TYPE_CHECKING:
     from accord.brains.contract import Given
 
 fields = ("session_id", "cwd", "hook_event_name", "prompt", "agent_id")
-variables = ("CLAUDE_PID", "CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN")
 
 
 def means(event: str, given: "Given") -> str:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     class Brain(Protocol):
         fields: tuple[str, ...]  # of what a hook gets on standard input, those that are looked at
-        variables: tuple[str, ...]  # of its environment
 
         def means(self, event: str, given: Given) -> str:
             """What the event is to the session: itself; "step", for a prompt that is no person's; "", for one that is

@@ -7,7 +7,6 @@ if TYPE_CHECKING:
     from accord.brains.contract import Given
 
 fields = ("session_id", "cwd", "hook_event_name", "prompt")
-variables = ()
 
 
 def means(event: str, given: "Given") -> str:

@@ -7,7 +7,6 @@ if TYPE_CHECKING:
     from accord.brains.contract import Given
 
 fields = ("session_id", "cwd", "prompt", "answered")
-variables = ()
 
 
 def means(event: str, given: "Given") -> str:
