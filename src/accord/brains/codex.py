@@ -22,7 +22,7 @@ def pid(env: "Mapping[str, str]") -> int:
 
 
 def reach(env: "Mapping[str, str]") -> str:
-    return ""
+    return env.get("CODEX_HOME") or f"{env.get('HOME', '')}/.codex"
 
 
 def answer(event: str, given: "Given", text: str) -> "dict[str, object]":
