@@ -114,6 +114,9 @@ class Io:
             raise errors.InvalidJson(reason="no object")
         return {name: found[name] for name in names if name in found}
 
+    def may_take(self, seconds: float) -> None:
+        """It has no deadline."""
+
     def read_file(self, path: str, most: int) -> bytes:
         local = LocalIo()
         local.cwd = self.cwd

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from accord.brains.contract import Given
 
 fields = ("session_id", "cwd", "hook_event_name", "prompt", "agent_id")
+WAITS = True
 
 
 def means(event: str, given: "Given") -> str:
@@ -19,6 +20,10 @@ def means(event: str, given: "Given") -> str:
 
 def proves(event: str, given: "Given") -> bool:
     return event in ("step", "stop")  # a step comes after all tools of one answer, not after each
+
+
+def said(given: "Given") -> "str | None":
+    return None
 
 
 def pid(env: "Mapping[str, str]") -> int:

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from accord.brains.contract import Given
 
 fields = ("session_id", "cwd", "hook_event_name", "prompt", "agent_id")
+WAITS = True
 
 
 def means(event: str, given: "Given") -> str:
@@ -15,6 +16,10 @@ def means(event: str, given: "Given") -> str:
 
 def proves(event: str, given: "Given") -> bool:
     return event == "stop"  # tools of one answer end one after another, before the model is asked again
+
+
+def said(given: "Given") -> "str | None":
+    return None
 
 
 def pid(env: "Mapping[str, str]") -> int:

@@ -223,6 +223,9 @@ class _Command:
             return _data(self._io.read_input(params["most"]))
         if method == "cli.read_object" and "hook" in self._argv:
             return {"object": self._io.read_object(params["names"], params["most"])}
+        if method == "cli.may_take" and "hook" in self._argv:
+            self._io.may_take(params["seconds"])
+            return {}
         if method == "cli.read_file" and self._names(params["path"]):
             return _data(self._io.read_file(params["path"], params["most"]))
         return {}  # cli.alive, or what the command has not asked for

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
         def read_object(self, names: tuple[str, ...], most: int) -> dict[str, object]: ...
 
+        def may_take(self, seconds: float) -> None: ...
+
 
 class LocalIo:
     """This process's own."""
@@ -102,6 +104,12 @@ class LocalIo:
         if not isinstance(found, dict):
             raise errors.InvalidJson(reason="standard input holds no object")
         return {name: found[name] for name in names if name in found}
+
+    def may_take(self, seconds: float) -> None:
+        """Have a hook, which has a deadline, end within so long from now; 0: it has none any more."""
+        import _signal  # type: ignore[import-not-found]  # `signal` itself imports enum
+
+        _signal.setitimer(_signal.ITIMER_REAL, seconds)
 
     def read_file(self, path: str, most: int) -> bytes:
         """A file, unless it is larger; its size is looked at first."""
