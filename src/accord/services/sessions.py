@@ -56,6 +56,15 @@ def name_of(tx: "Transaction", session: Session) -> str:
     return "" if item is None else item.value.decode()
 
 
+def look(tx: "Transaction", session: Session) -> tuple[str, bool]:
+    """Its name, and whether it is at work, has seen all that it was given, and no mail waits."""
+    name = name_of(tx, session)
+    record = find(tx, name) if name else None
+    if record is None or not is_this(record, session):
+        return name, False
+    return name, record["state"] == "busy" and not record["given"] and not mail.pending(tx, name)
+
+
 def free_name(tx: "Transaction", session: Session, stem: str, chosen: str = "") -> tuple[str, bool]:
     """A name for a session, and whether it is registered already.
 

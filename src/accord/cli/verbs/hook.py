@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 BRAINS = ("claude", "codex", "gemini", "opencode")
 
-_MOST_BYTES = 64 << 20  # of what a hook gets; the result of a tool can be long
 _MOST_SHOWN = 10_000  # bytes of one hand-over: of what is longer, Claude Code shows its model only the beginning
 
 # How what accord says begins. As a prompt it is no person's, and engages nobody.
@@ -45,7 +44,7 @@ def hook(line: "Line", words: "dict[str, Any]") -> int:
 
 def _run(line: "Line", event: str, name: str) -> None:
     brain = _brain(name)
-    given = line.io.read_object(brain.fields, _MOST_BYTES)
+    given = line.io.read_given()
     wrong = [name for name in ("session_id", "cwd", "prompt") if not isinstance(given.get(name, ""), str)]
     if wrong or not given.get("session_id"):
         raise errors.InvalidJson(reason="a hook gets an object with a session_id, and texts")
