@@ -158,6 +158,18 @@ def idle(tx: "Transaction") -> "list[str]":
     return found
 
 
+def by_process(tx: "Transaction", processes: "set[str]") -> "dict[str, str]":
+    """Whose sessions run in these."""
+    found, after = {}, ""
+    while page := tx.list(SESSIONS, after, MAX_PAGE, check=False):
+        for item in page:
+            record: Any = jsontext.loads_own(item.value)
+            if record["process"] in processes and record["state"] != "ended":
+                found[record["process"]] = item.id
+        after = page[-1].id
+    return found
+
+
 def wake(tx: "Transaction", name: str, most_kept: int, most_hops: int) -> "Record | None":
     """The session, if it is idle and can be woken for mail that waits. It counts as keeping the agent going."""
     record = find(tx, name)
