@@ -29,7 +29,7 @@ HALTED = "(HALT active; cross-agent comms paused)"
 
 def hook(line: "Line", words: "dict[str, Any]") -> int:
     """An agent goes on as if accord were not there, whatever is wrong with it."""
-    event, name = words["event"], words["brain"]
+    event, name = words.get("event"), words.get("brain")
     if event not in HOOK_EVENTS:
         raise line.words.wrong(f"EVENT is one of {', '.join(HOOK_EVENTS)}")
     if name not in BRAINS:
@@ -105,7 +105,7 @@ def _text(event: str, found: "Mapping[str, Any]") -> str:
         more = [f"accord: {found['remaining']} more wait; accord check --identity {found['identity']}"]
         more = more if found["remaining"] else []
         room = _MOST_SHOWN - sum(len(part.encode()) + 1 for part in [*parts, *more])
-        parts += [envelope.render(found["messages"], os.urandom(8).hex(), room), *more]
+        parts += [envelope.render(found["messages"], os.urandom(8).hex(), room, found["identity"]), *more]
     return "\n".join(parts)
 
 
