@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     Given = Mapping[str, Any]
 
     class Brain(Protocol):
-        fields: tuple[str, ...]  # of what a hook gets on standard input, those that are looked at
-
         WAITS: bool  # whether its user can wait for the hook at the end of a turn
 
         def means(self, event: str, given: Given) -> str:
