@@ -407,6 +407,7 @@ def test_the_wait_of_a_session_that_is_over_ends(here: Python, project: Path) ->
         process = f"{sleeper.pid}:{platform.process_started(sleeper.pid)}"
         start(here, project, process=process)
         sleeper.kill()
+    here.do("halt.set", reason="wait")
     this = {"brain": "claude", "session": "one", "process": process}
     assert here.do("hook.wait", **this, wait=60) == {"identity": None, "woken": False}
     end(here)

@@ -135,16 +135,17 @@ def wait(
     actor = context.actor(name)
     most_kept, most_hops = context.settings["keep_going_limit"], context.settings["thread_hops_limit"]
 
-    def work(tx: "Transaction") -> "results.Woken | None":
+    def work(tx: "Transaction", is_halted: bool) -> "results.Woken | None":
         sessions.check_holder(tx, actor)
         record = sessions.find(tx, name)
         if record is None or not sessions.is_this(record, this) or sessions.is_over(record):
             return {"identity": None, "woken": False}
-        woken = sessions.wake(tx, name, most_kept, most_hops)
+        woken = not is_halted and sessions.wake(tx, name, most_kept, most_hops)
         return {"identity": name, "woken": True} if woken else None
 
     def look() -> "results.Woken | None":
-        return transact(context.store, work) if _halted(context, name) is None else None
+        is_halted = _halted(context, name) is not None
+        return transact(context.store, lambda tx: work(tx, is_halted))
 
     return waiting.until(context, [f"mail/{name}"], wait, look) or {"identity": name, "woken": False}
 

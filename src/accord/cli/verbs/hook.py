@@ -86,11 +86,11 @@ def _run(line: "Line", event: str, name: str) -> None:
 
 def _stop(line: "Line", brain: "Brain", given: "Mapping[str, Any]") -> "dict[str, object]":
     """What is told of the end of a turn besides."""
+    told: dict[str, object] = {"wait": _wait_s(line) if brain.WAITS else 0}
     said = brain.said(given)
-    told: dict[str, object] = (
-        {} if said is None else {"said": said and blake2b(said.encode(), digest_size=8).hexdigest()}
-    )
-    return {**told, "wait": _wait_s(line)} if brain.WAITS else told
+    if said is not None:
+        told["said"] = said and blake2b(said.encode(), digest_size=8).hexdigest()
+    return told
 
 
 def _wait_s(line: "Line") -> int:
