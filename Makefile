@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test test-more test-long test-agents check format bench requirements reference demo clean
+.PHONY: help test test-more test-long test-agents programs check format bench requirements reference demo clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -34,10 +34,11 @@ test-more: $(READY) ## the same through more ways in and on more engines, as CI 
 test-long: $(READY) ## all tests, the long ones too
 	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m 'not agents'
 
-# What these tests cover is not covered by `make test`, whose answer stays.
-test-agents: $(READY) ## with programs of others, such as those of agents, which it fetches with npm first
-	@$(PY) -m tools.agents
+programs: $(READY) ## fetch with npm the programs of others that `make test-agents` runs (1.5 GB)
 	@$(PY) tools/npm.py
+
+# What these tests cover is not covered by `make test`, whose answer stays.
+test-agents: programs ## the tests with programs of others, such as those of agents
 	@ACCORD_REQUIRE_ALL=1 $(PY) -m pytest -q -n $(AGENT_JOBS) -m agents $(wildcard tests/agents tests/install tests/mcp tests/doors)
 
 check: $(READY) ## formatting, lint, types, direction of imports

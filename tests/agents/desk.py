@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.agents.model import Model
-from tests.agents.programs import need_program
 from tests.agents.vendors import Vendor
 from tests.cli.users import User
+from tests.need import need_from_npm
+from tools.npm import with_node
 
 TIMEOUT_S = 60.0
 PROJECT = "web-app"
@@ -57,7 +58,8 @@ class Desk:
         self.vendor = vendor
         self.project = folder / PROJECT
         self.project.mkdir()
-        self.program = need_program(vendor.name)
+        self.program = need_from_npm(vendor.name)
+        self.user.env = with_node(self.user.env)
         self._agents: list[Agent] = []
         self.user.json("install", vendor.name)
         self.user.json("register", "ann")
