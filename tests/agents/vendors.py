@@ -47,6 +47,9 @@ class Claude:
         return str(event.get("session_id", ""))
 
 
+TRUSTING = "--dangerously-bypass-hook-trust"
+
+
 class Codex:
     name = "codex"
     proves_by_step = False
@@ -57,7 +60,7 @@ class Codex:
         flags = [
             "--json",
             "--skip-git-repo-check",
-            "--dangerously-bypass-hook-trust",
+            TRUSTING,
             "--sandbox",
             "danger-full-access",
         ]
@@ -70,14 +73,19 @@ class Codex:
         return str(event.get("thread_id", ""))
 
 
+BY_KEY = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+
+
 class Gemini:
     name = "gemini"
     proves_by_step = False
 
     def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
         path = home / ".gemini/settings.json"
-        settings = json.loads(path.read_text()) if path.exists() else {}
-        _write(path, {**settings, "security": {"auth": {"selectedType": "gemini-api-key"}}})
+        settings = path.read_text() if path.exists() else "{}"
+        if "gemini-api-key" not in settings:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps({**json.loads(settings), **BY_KEY}))
         env = {
             "GOOGLE_GEMINI_BASE_URL": model.url,
             "GEMINI_API_KEY": "none",
@@ -129,8 +137,3 @@ class OpenCode:
 
 
 VENDORS: tuple[Vendor, ...] = (Claude(), Codex(), Gemini(), OpenCode())
-
-
-def _write(path: Path, settings: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(settings))
