@@ -123,10 +123,8 @@ class OpenCode:
             "OPENCODE_CONFIG_CONTENT": json.dumps(settings),
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
-            # Where there are plugins it asks npm for what they could import, and waits for an answer.
-            "npm_config_registry": "http://127.0.0.1:9",
-            "npm_config_fetch_retries": "0",
         }
+        give_what_plugins_import(home / ".config/opencode")
         return ["run", "--format", "json"], env
 
     def resume(self, command: list[str], session: str) -> list[str]:
@@ -134,6 +132,16 @@ class OpenCode:
 
     def session(self, event: Mapping[str, Any]) -> str:
         return str(event.get("sessionID", ""))
+
+
+def give_what_plugins_import(folder: Path) -> None:
+    """To OpenCode's eyes: else it asks npm for it, where it has a folder for plugins.
+
+    It does so under a lock, for which the next start waits a minute where the last one ended, or was killed, meanwhile.
+    """
+    (folder / "node_modules").mkdir(parents=True, exist_ok=True)
+    lock = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+    (folder / "package-lock.json").write_text(json.dumps(lock))
 
 
 VENDORS: tuple[Vendor, ...] = (Claude(), Codex(), Gemini(), OpenCode())

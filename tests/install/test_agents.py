@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from tests.agents.model import Model, say
-from tests.agents.vendors import BY_KEY, TRUSTING, VENDORS, Codex, Vendor
+from tests.agents.vendors import BY_KEY, TRUSTING, VENDORS, Codex, Vendor, give_what_plugins_import
 from tests.install.places import SCOPES, SETTINGS, Place
 from tests.need import need_from_npm
 from tools.npm import with_node
 
 pytestmark = [pytest.mark.agents, pytest.mark.covers("I3")]
 
-TIMEOUT_S = 150.0  # OpenCode asks npm for what plugins may import, and waits for an answer
+TIMEOUT_S = 60.0
 WORD = "Done."
 LONG = "x" * 9_000  # characters; see below
 
@@ -82,6 +82,7 @@ class Desk:
         self.accord.chmod(0o755)
         trusted = f'[projects."{place.project}"]\ntrust_level = "trusted"\n'
         place.write("user", ".codex/config.toml", MINE[".codex/config.toml"] + b"\n" + trusted.encode())
+        give_what_plugins_import(place.project / ".opencode")
         subprocess.run(["git", "init", "-q", str(place.project)], check=True)
 
     def run(self, vendor: Vendor, without: str = "") -> Run:
