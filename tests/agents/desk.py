@@ -78,6 +78,7 @@ class Desk:
     def close(self) -> None:
         for agent in self._agents:
             agent.kill()
+            print(agent.said)  # shown where a test failed
         self.user.run("hub", "stop")
 
     def send(self, text: str, to: str = PROJECT) -> str:
