@@ -30,10 +30,10 @@ test: $(READY) ## the tests, in under five minutes
 	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS)
 
 test-more: $(READY) ## the same through more ways in and on more engines, as CI does
-	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m 'not long and not agents'
+	@ACCORD_COVERED=$(COVERED) ACCORD_MORE=1 $(PY) -m pytest -q -n $(JOBS) -m 'not long and not agents'
 
 test-long: $(READY) ## all tests, the long ones too
-	@ACCORD_COVERED=$(COVERED) $(PY) -m pytest -q -n $(JOBS) -m 'not agents'
+	@ACCORD_COVERED=$(COVERED) ACCORD_MORE=1 $(PY) -m pytest -q -n $(JOBS) -m 'not agents'
 
 programs: $(READY) ## fetch with npm the programs of others that `make test-agents` runs (1.5 GB)
 	@$(PY) tools/npm.py
