@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from accord import brains
+from accord.cli.io import GIVEN
+from accord.cli.verbs.hook import BRAINS
 from tests.agents.record import FIRST, HOME, RECORDINGS, SECOND
 from tests.cli.users import Done, User
 from tests.hubs import Hub
@@ -261,7 +264,7 @@ def test_no_word_makes_a_hook_stop_an_agent(tmp_path: Path, words: tuple[str, ..
     """Exit code 2 of a hook, else that of a word that accord does not know, forbids the agent what it wants to do."""
     done = User(tmp_path).run(*words, stdin=b'{"session_id": "1"}')
     assert (done.code, done.out) == (1, "")
-    assert done.err
+    assert done.err.endswith("[USAGE]\n")
 
 
 NO_INPUTS = [
@@ -319,3 +322,11 @@ def test_one_hand_over_fits_into_what_is_shown_whole(tmp_path: Path, brain: str)
     shown = session.play(start)
     assert shown.count("\nFrom: ann") > 3
     assert len(shown.encode()) <= 10_000
+
+
+@pytest.mark.parametrize("brain", BRAINS)
+def test_what_a_brain_looks_at_is_read(brain: str) -> None:
+    """Of what a hook gets, accord reads some fields only."""
+    text = (Path(brains.__file__).parent / f"{brain}.py").read_text()
+    looked_at = re.findall(r"""given(?:\.get\(|\[)["'](\w+)""", text)
+    assert set(looked_at) <= set(GIVEN)

@@ -112,11 +112,11 @@ class Io:
     def read_input(self, most: int) -> bytes:
         return self._stdin[:most]
 
-    def read_object(self, names: tuple[str, ...], most: int) -> dict[str, object]:
-        found = jsontext.loads(self._stdin, most)
+    def read_given(self) -> dict[str, object]:
+        found = jsontext.loads(self._stdin)
         if not isinstance(found, dict):
             raise errors.InvalidJson(reason="no object")
-        return {name: found[name] for name in names if name in found}
+        return found
 
     def read_file(self, path: str, most: int) -> bytes:
         local = LocalIo()

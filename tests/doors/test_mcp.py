@@ -540,6 +540,44 @@ def test_an_agent_that_has_no_name_yet_gets_one_through_the_pipe(home: Home) -> 
 
 
 @pytest.mark.covers("I1", "R11")
+@pytest.mark.covers("I1", "I3")
+def test_the_pipe_of_a_session_speaks_under_its_name(home: Home) -> None:
+    """Also where the session begins later than the pipe; the nearest one, where one has started another."""
+
+    async def story() -> None:
+        async with home.client("stdio", NOW, "") as nobody:
+            assert refused(await nobody.call_tool("send", {"to": ["ben"], "message": "Hi."})) != ""
+            session_of(home, "start", os.getpid(), "inner")  # this is the program that has started the pipe
+            said(await nobody.call_tool("send", {"to": ["ben"], "message": "Hi."}))
+            session_of(home, "start", os.getppid(), "outer")
+            said(await nobody.call_tool("send", {"to": ["ben"], "message": "Still me."}))
+            assert {one["message"] for one in home.user.json("sent", "--from", "inner")["messages"]} == {
+                "Hi.",
+                "Still me.",
+            }
+
+    run(story())
+
+
+def session_of(home: Home, event: str, pid: int, project: str) -> None:
+    """What a program of an agent tells accord by a hook."""
+    given = json.dumps({"session_id": project, "cwd": f"/work/{project}", "hook_event_name": "SessionStart"})
+    env = {**home.user.env, "CLAUDE_PID": str(pid)}
+    words = [ACCORD, "hook", event, "--brain", "claude"]
+    subprocess.run(words, input=given.encode(), env=env, capture_output=True, check=True)
+
+
+@pytest.mark.covers("I1", "I3")
+def test_a_session_that_is_over_lends_its_name_to_nobody(home: Home) -> None:
+    async def story() -> None:
+        async with home.client("stdio", NOW, "") as pipe:
+            session_of(home, "start", os.getpid(), "inner")
+            session_of(home, "end", os.getpid(), "inner")
+            assert refused(await pipe.call_tool("send", {"to": ["ben"], "message": "Hi."})) != ""
+
+    run(story())
+
+
 def test_an_agent_without_its_token_is_nobody(home: Home) -> None:
     home.hub.start()
     with Pipe(home, "nobody-here") as pipe:

@@ -105,21 +105,22 @@ def test_the_name_of_a_thread_is_one_word_of_its_header(conversation: str) -> No
 
 
 def test_what_one_looks_like() -> None:
-    text = envelope.render([message("one\ntwo"), message("3", message_id="9", type="query", verified=None)], "ab", ROOM)
+    both = [message("one\ntwo"), message("3", message_id="9", type="query", verified=None)]
+    text = envelope.render(both, "ab", ROOM, "ann")
     assert text.split("\n") == [
         '<accord-mail n="ab" messages="2">',
         envelope._RULE,
         "From: ben, an agent of this home (verified: local)",
         "At: 2026-11-18T19:00:01.000Z",
         "Message: 01a1-7  Thread: 01a1-7",
-        "Answer: accord send --reply-to 01a1-7 --message TEXT",
+        "Answer: accord send --from ann --reply-to 01a1-7 --message TEXT",
         "| one",
         "| two",
         "From: ben (not verified: anybody could have written this)",
         "At: 2026-11-18T19:00:01.000Z",
         "Message: 9  Thread: 9",
         "Type: query",
-        "Answer: accord send --reply-to 9 --message TEXT",
+        "Answer: accord send --from ann --reply-to 9 --message TEXT",
         "| 3",
         '</accord-mail n="ab">',
     ]

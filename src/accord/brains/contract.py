@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     Given = Mapping[str, Any]
 
     class Brain(Protocol):
-        fields: tuple[str, ...]  # of what a hook gets on standard input, those that are looked at
-
         def means(self, event: str, given: Given) -> str:
             """What the event is to the session: itself; "step", for a prompt that is no person's; "", for one that is
             not its own, as of an agent that it has started."""

@@ -6,8 +6,6 @@ if TYPE_CHECKING:
 
     from accord.brains.contract import Given
 
-fields = ("session_id", "cwd", "hook_event_name", "prompt")
-
 
 def means(event: str, given: "Given") -> str:
     return event

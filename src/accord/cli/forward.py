@@ -155,7 +155,19 @@ class _Command:
             "project": self._project(),
             "key": self._key(),
             "tokens": self._tokens(),
+            "given": self._given(),
         }
+
+    def _given(self) -> "dict[str, Any] | None":
+        """What a hook gets on standard input, which the hub would ask for; it says what is wrong with anything else."""
+        if _look(self._argv)[0][:1] != ["hook"]:
+            return None
+        from accord.errors import AccordError
+
+        try:
+            return self._io.read_given()
+        except AccordError:
+            return None
 
     def _tokens(self) -> dict[str, str]:
         """Those that the hub would ask for, with their files: of whom the command names, who mostly is who acts."""
@@ -221,8 +233,8 @@ class _Command:
             return {"proof": self._proof(params["nonce"])}
         if method == "cli.read_input" and self._names("-"):
             return _data(self._io.read_input(params["most"]))
-        if method == "cli.read_object" and "hook" in self._argv:
-            return {"object": self._io.read_object(params["names"], params["most"])}
+        if method == "cli.read_given" and "hook" in self._argv:
+            return {"given": self._io.read_given()}
         if method == "cli.read_file" and self._names(params["path"]):
             return _data(self._io.read_file(params["path"], params["most"]))
         return {}  # cli.alive, or what the command has not asked for

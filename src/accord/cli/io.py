@@ -4,6 +4,10 @@ import os
 
 from accord import errors
 
+# What brains look at of what their hooks get; the result of a tool is there too, and can be long.
+GIVEN = ("session_id", "cwd", "hook_event_name", "prompt", "agent_id", "answered")
+_MOST_GIVEN = 64 << 20
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
 
         def read_file(self, path: str, most: int) -> bytes: ...
 
-        def read_object(self, names: tuple[str, ...], most: int) -> dict[str, object]: ...
+        def read_given(self) -> dict[str, object]: ...
 
 
 class LocalIo:
@@ -94,14 +98,14 @@ class LocalIo:
         except OSError as error:
             raise errors.FileUnreadable(path="standard input", reason=error.strerror) from None
 
-    def read_object(self, names: tuple[str, ...], most: int) -> dict[str, object]:
-        """Of a JSON object on standard input, these fields: the others may be long, and nobody's business."""
+    def read_given(self) -> dict[str, object]:
+        """What a hook gets as a JSON object on standard input: the fields that some brain looks at."""
         from accord import jsontext
 
-        found = jsontext.loads(self.read_input(most), most)
+        found = jsontext.loads(self.read_input(_MOST_GIVEN), _MOST_GIVEN)
         if not isinstance(found, dict):
             raise errors.InvalidJson(reason="standard input holds no object")
-        return {name: found[name] for name in names if name in found}
+        return {name: found[name] for name in GIVEN if name in found}
 
     def read_file(self, path: str, most: int) -> bytes:
         """A file, unless it is larger; its size is looked at first."""

@@ -104,6 +104,7 @@ class CommandIo:
         self._project = (params["project"][0], params["project"][1].encode())
         self._argv: list[str] = params["argv"]
         self._tokens: dict[str, Any] = params["tokens"]  # that it has shown without being asked, by their files
+        self._given = params.get("given")  # of a hook
         self._operator: bool | None = None  # whether the caller is, once it was asked
         self._connection = connection
         self._pieces: list[tuple[int, str]] = []
@@ -160,10 +161,10 @@ class CommandIo:
     def read_file(self, path: str, most: int) -> bytes:
         return self._data("cli.read_file", {"path": path, "most": most})
 
-    def read_object(self, names: tuple[str, ...], most: int) -> dict[str, object]:
-        found = self._ask("cli.read_object", {"names": names, "most": most}).get("object")
+    def read_given(self) -> dict[str, object]:
+        found = self._given or self._ask("cli.read_given", {}).get("given")
         if not isinstance(found, dict):
-            raise errors.Usage(reason="the answer to cli.read_object has no object", see="docs/design/hub.md")
+            raise errors.Usage(reason="the answer to cli.read_given has no object", see="docs/design/hub.md")
         return found
 
     def rest(self) -> list[tuple[int, str]]:

@@ -73,6 +73,14 @@ class Session:
         other._life = self._life
         return other
 
+    def known_as(self, name: str) -> "Session":
+        """The same caller as an agent that it is known to be, and to which it need not show a token."""
+        other = self.renewed("")
+        other.agent = name
+        other.hashes = {}
+        other._shown = {name: self._tokens.read(name)}
+        return other
+
     def as_agent(self) -> "Session":
         """The same caller with the right of an agent and no more, whatever it has shown."""
         other = self.renewed("")

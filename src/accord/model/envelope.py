@@ -28,15 +28,15 @@ _HIDDEN_TAGS = [*range(0xE0000, 0xE0080), *range(0xE0100, 0xE01F0)]
 _ESCAPES = {code: f"\\u{code:04x}" for code in _HIDDEN} | {code: f"\\U{code:08x}" for code in _HIDDEN_TAGS}
 
 
-def render(messages: "list[dict[str, Any]]", nonce: str, most_bytes: int) -> str:
+def render(messages: "list[dict[str, Any]]", nonce: str, most_bytes: int, reader: str = "") -> str:
     """The messages, as `mail.check` has them, inside a fence with a number that no sender can know.
 
     Of each all of the header is shown. Their bodies share what is left of `most_bytes`: the long ones are cut, and say
-    how to read the rest.
+    how to read the rest. `reader` is the agent that would answer.
     """
     start = [f'<accord-mail n="{nonce}" messages="{len(messages)}">', _RULE]
     end = f'</accord-mail n="{nonce}">'
-    headers = [_header(message) for message in messages]
+    headers = [_header(message, f"--from {reader} " if reader else "") for message in messages]
     said = [*start, end, *(line for header in headers for line in header)]
     left = most_bytes - _size(said)
     bodies = [str(message["message"]) for message in messages]
@@ -47,7 +47,7 @@ def render(messages: "list[dict[str, Any]]", nonce: str, most_bytes: int) -> str
     return "\n".join([*lines, end])
 
 
-def _header(message: "Mapping[str, Any]") -> "list[str]":
+def _header(message: "Mapping[str, Any]", sender: str) -> "list[str]":
     id = _word(message["message_id"])
     thread = message.get("conversation") or message["message_id"]
     lines = [
@@ -56,7 +56,7 @@ def _header(message: "Mapping[str, Any]") -> "list[str]":
         f"Message: {id}  Thread: {_word(thread)}",
     ]
     lines += [f"{name.capitalize()}: {_word(message[name])}" for name in ("type", "channel") if message.get(name)]
-    return [*lines, f"Answer: accord send --reply-to {id} --message TEXT"]
+    return [*lines, f"Answer: accord send {sender}--reply-to {id} --message TEXT"]
 
 
 def _who(message: "Mapping[str, Any]") -> str:

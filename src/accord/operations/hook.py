@@ -58,9 +58,11 @@ def step(
 ) -> "results.Step":
     """Go on in a session: what was handed over before may be seen now, and what is new is handed over."""
     this = sessions.Session(brain, session, process=process or "")
-    name = transact(context.store, lambda tx: sessions.name_of(tx, this))
+    name, is_quiet = transact(context.store, lambda tx: sessions.look(tx, this))
     if not name:
         return {"identity": None, "halted": None, "messages": [], "remaining": 0}
+    if is_quiet and event == "step":  # as nearly always: nobody need show who they are for that
+        return {"identity": name, "halted": _halted(context, name), "messages": [], "remaining": 0}
     actor = context.actor(name)
     if event == "prompt":
         _engage(context, name)

@@ -56,6 +56,15 @@ def name_of(tx: "Transaction", session: Session) -> str:
     return "" if item is None else item.value.decode()
 
 
+def look(tx: "Transaction", session: Session) -> tuple[str, bool]:
+    """Its name, and whether it is at work, has seen all that it was given, and no mail waits."""
+    name = name_of(tx, session)
+    record = find(tx, name) if name else None
+    if record is None or not is_this(record, session):
+        return name, False
+    return name, record["state"] == "busy" and not record["given"] and not mail.pending(tx, name)
+
+
 def free_name(tx: "Transaction", session: Session, stem: str, chosen: str = "") -> tuple[str, bool]:
     """A name for a session, and whether it is registered already.
 
@@ -145,6 +154,18 @@ def idle(tx: "Transaction") -> "list[str]":
     while page := tx.list(SESSIONS, after, MAX_PAGE, check=False):
         records: list[Any] = [jsontext.loads_own(item.value) for item in page]
         found += [item.id for item, one in zip(page, records, strict=True) if one["state"] == "idle" and one["reach"]]
+        after = page[-1].id
+    return found
+
+
+def by_process(tx: "Transaction", processes: "set[str]") -> "dict[str, str]":
+    """Whose sessions run in these."""
+    found, after = {}, ""
+    while page := tx.list(SESSIONS, after, MAX_PAGE, check=False):
+        for item in page:
+            record: Any = jsontext.loads_own(item.value)
+            if record["process"] in processes and record["state"] != "ended":
+                found[record["process"]] = item.id
         after = page[-1].id
     return found
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 BRAINS = ("claude", "codex", "gemini", "opencode")
 
-_MOST_BYTES = 64 << 20  # of what a hook gets; the result of a tool can be long
 _MOST_SHOWN = 10_000  # bytes of one hand-over: of what is longer, Claude Code shows its model only the beginning
 
 # How what accord says begins. As a prompt it is no person's, and engages nobody.
@@ -30,7 +29,7 @@ HALTED = "(HALT active; cross-agent comms paused)"
 
 def hook(line: "Line", words: "dict[str, Any]") -> int:
     """An agent goes on as if accord were not there, whatever is wrong with it."""
-    event, name = words["event"], words["brain"]
+    event, name = words.get("event"), words.get("brain")
     if event not in HOOK_EVENTS:
         raise line.words.wrong(f"EVENT is one of {', '.join(HOOK_EVENTS)}")
     if name not in BRAINS:
@@ -45,7 +44,7 @@ def hook(line: "Line", words: "dict[str, Any]") -> int:
 
 def _run(line: "Line", event: str, name: str) -> None:
     brain = _brain(name)
-    given = line.io.read_object(brain.fields, _MOST_BYTES)
+    given = line.io.read_given()
     wrong = [name for name in ("session_id", "cwd", "prompt") if not isinstance(given.get(name, ""), str)]
     if wrong or not given.get("session_id"):
         raise errors.InvalidJson(reason="a hook gets an object with a session_id, and texts")
@@ -106,7 +105,7 @@ def _text(event: str, found: "Mapping[str, Any]") -> str:
         more = [f"accord: {found['remaining']} more wait; accord check --identity {found['identity']}"]
         more = more if found["remaining"] else []
         room = _MOST_SHOWN - sum(len(part.encode()) + 1 for part in [*parts, *more])
-        parts += [envelope.render(found["messages"], os.urandom(8).hex(), room), *more]
+        parts += [envelope.render(found["messages"], os.urandom(8).hex(), room, found["identity"]), *more]
     return "\n".join(parts)
 
 

@@ -110,7 +110,7 @@ def prepare() -> None:
 
     What would import the SDK is only read, and run when the first caller comes.
     """
-    from accord.doors.mcp import changes, resources  # noqa: F401
+    from accord.doors.mcp import changes, resources, within  # noqa: F401
 
     for name in _WITH_SDK:
         spec: Any = find_spec(name)

@@ -12,6 +12,7 @@ from mcp.server.runner import serve_dual_era_loop
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 
+from accord.doors.mcp import within
 from accord.doors.methods import Connection
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class _Caller:
                 self._send(types.JSONRPCError(jsonrpc="2.0", id=None, error=_NO_MESSAGE))
                 call.answer({})
                 continue
-            more = ServerMessageMetadata(request_context=self._connection.session, on_request_unanswered=self._free)
+            speaker = await within.speaker(self._connection.hub, self._connection.session)
+            more = ServerMessageMetadata(request_context=speaker, on_request_unanswered=self._free)
             if isinstance(message, types.JSONRPCRequest):
                 await self._room.acquire()
             await to_server.send(SessionMessage(message, more))
