@@ -12,6 +12,7 @@ import pytest
 from accord.store.engines.sqlite.link import CHECKPOINT_PAGES
 from accord.store.open import open_store
 from accord.store.transaction import transact
+from tests.often import some_of
 from tests.robustness import strace
 from tests.robustness.homes import ENGINES, acknowledged, check_store, prepare, url_in
 from tests.robustness.worker import RESTART_EVERY, change
@@ -111,10 +112,9 @@ ACTIONS = {
 }
 
 
-# The kind of lock makes no difference to how the files engine tidies up, and what SQLite does by itself is its own.
-MORE = [("sqlite", action) for action in ("together", "tidy")] + [("files-mkdir", action) for action in ACTIONS]
+# The kind of lock makes no difference to how the files engine tidies up.
 CASES = [
-    pytest.param(engine, action, marks=[pytest.mark.more] if (engine, action) in MORE else [])
+    pytest.param(engine, action, marks=[pytest.mark.more] if engine == "files-mkdir" else [])
     for engine in ENGINES
     for action in ACTIONS
     if (engine, action) != ("files-mkdir", "tidy")
@@ -129,7 +129,7 @@ def test_killed_at_any_call(engine: str, action: str, quick_path: Path) -> None:
     for piece in ACTIONS[action].must_do[engine]:
         assert any(piece in call.text for call in points), f"the worker did not {piece}"
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda at: killed(job, points[at], quick_path / f"k{at}"), range(len(points))))
+        list(pool.map(lambda at: killed(job, points[at], quick_path / f"k{at}"), some_of(len(points))))
 
 
 def points_of(job: Job, home: Path) -> list[strace.Call]:
