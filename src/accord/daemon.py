@@ -140,12 +140,21 @@ class Daemon:
 
     def _look_after(self, hub: Hub, doors: list[Any], now: float) -> None:
         """What is to be done once a second."""
+        if not self._has_home():
+            hub.stopping.set()
         for door in doors:
             door.sweep(now)
         hub.feeds.look_after()
         if now - self._beaten_at >= HEARTBEAT_S:
             self._beaten_at = now
             hub.feeds.tell_all("hub.alive", {})
+
+    def _has_home(self) -> bool:
+        """Whether others that look for a hub in this home find this one: somebody may have removed the home."""
+        try:
+            return os.path.samestat(os.stat(self._files.lock), os.fstat(self._lock))
+        except OSError:
+            return False
 
     async def _end(self, hub: Hub, doors: list[Any], ticking: "asyncio.Task[None]") -> None:
         """Accept nothing more, finish what was accepted, tell those who listen, and go."""

@@ -739,6 +739,16 @@ def test_signals_that_end_a_hub(number: int, ann: User) -> None:
     assert not (ann.home / "hub/socket").exists()
 
 
+@pytest.mark.parametrize("what", ["home", "hub"])
+def test_a_hub_whose_home_is_removed_ends_and_does_not_make_it_again(what: str, ann: User) -> None:
+    gone = {"home": ann.home, "hub": ann.home / "hub"}[what]
+    with foreground(ann) as process:
+        status(ann)
+        shutil.rmtree(gone)
+        assert process.wait(TIMEOUT_S) == 0
+    assert not gone.exists(), list(gone.rglob("*"))
+
+
 @pytest.mark.covers("T3.15")
 def test_signals_that_a_hub_lives_through(ann: User) -> None:
     """One reads the settings anew, also for who is connected already; one tells statistics."""

@@ -1,5 +1,6 @@
 """Once a second the audit's chain is made as long as the audit, whoever wrote to it."""
 
+import os
 import threading
 
 from accord import errors
@@ -37,6 +38,6 @@ class Witness:
 
     def _look(self) -> None:
         last = transact(self._store, lambda tx: tx.head(AUDIT).last)
-        if last != self._seen:
+        if last != self._seen and os.path.isdir(self._home):  # which is not made again, if somebody removed it
             chain.extend(self._home, self._store)
             self._seen = last
