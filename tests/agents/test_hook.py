@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import pytest
 from accord import brains
 from accord.cli.io import GIVEN
 from accord.cli.verbs.hook import BRAINS
+from accord.wake import TEXT
 from tests.agents.record import FIRST, HOME, RECORDINGS, SECOND
 from tests.cli.users import Done, User
 from tests.hubs import Hub
@@ -21,6 +23,8 @@ from tests.hubs import Hub
 pytestmark = pytest.mark.covers("I3")
 
 NAME = "web-app"
+TIMEOUT_S = 20.0
+LONGEST_S = 2.0  # that a hook may take, in the middle of a turn
 
 
 class Event(NamedTuple):
@@ -195,6 +199,128 @@ def test_a_prompt_that_no_person_wrote_engages_nobody(claude: Session, said: str
     assert claude.play(ours) == ""
     assert claude.state(id) == "queued"
     assert f"| {FIRST}" in claude.play(prompt)
+
+
+class Waiting:
+    """A hook that waits, as a program runs it."""
+
+    def __init__(self, session: Session, event: dict[str, Any], **env: str) -> None:
+        command = ["accord", "hook", event["event"], "--brain", session.brain]
+        pipe, variables = subprocess.PIPE, {**session.user.env, **env}
+        self._program = subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, stderr=pipe)
+        assert self._program.stdin
+        self._program.stdin.write(json.dumps(event["given"]).encode())
+        self._program.stdin.close()
+        self._program.stdin = None
+
+    def is_there(self) -> bool:
+        return self._program.poll() is None
+
+    def says(self) -> Any:
+        """Once it has ended well."""
+        out, err = self._program.communicate(timeout=TIMEOUT_S)
+        assert (self._program.returncode, err) == (0, b"")
+        return json.loads(out) if out else None
+
+    def kill(self) -> None:
+        self._program.kill()
+        self._program.communicate()
+
+
+def until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def at_the_end_of_a_turn(folder: Path, name: str) -> tuple[Session, dict[str, Any]]:
+    session = Session(folder, name)
+    start, prompt, *others = session.recorded
+    session.play(start)
+    session.play(prompt)
+    return session, next(event for event in others if event["event"] == "stop")
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+@pytest.mark.parametrize("way", ["alone", "through-a-hub"])
+def test_the_end_of_a_turn_waits_for_mail_where_that_is_set(
+    tmp_path: Path, hub_of: Callable[[User], Hub], name: str, way: str
+) -> None:
+    session, stop = at_the_end_of_a_turn(tmp_path, name)
+    if way == "through-a-hub":
+        hub_of(session.user).start()
+    assert session.play(stop) == ""  # it is not set
+    hook = Waiting(session, said(stop, "other words"), ACCORD_STOP_WAIT_S="60")
+    time.sleep(LONGEST_S + 1.0)  # longer than hooks may take that do not wait
+    assert hook.is_there()
+    id = session.send(FIRST)
+    assert f"| {FIRST}" in session.shown(stop, hook.says())
+    assert session.state(id) == "handed_over"
+
+
+@pytest.mark.parametrize("way", ["alone", "through-a-hub"])
+def test_a_wait_ends_when_it_is_over(tmp_path: Path, hub_of: Callable[[User], Hub], way: str) -> None:
+    session, stop = at_the_end_of_a_turn(tmp_path, "gemini")
+    if way == "through-a-hub":
+        hub_of(session.user).start()
+    assert Waiting(session, stop, ACCORD_STOP_WAIT_S="1").says() is None
+    hook = Waiting(session, said(stop, "other words"), ACCORD_STOP_WAIT_S="60")
+    until(lambda: session.sessions() == {NAME: "idle"})
+    session.user.run("halt", "a test")
+    assert hook.says() is None
+
+
+def test_a_hook_that_was_killed_takes_nothing_any_more(tmp_path: Path, hub_of: Callable[[User], Hub]) -> None:
+    """As where its user has interrupted the program."""
+    session, stop = at_the_end_of_a_turn(tmp_path, "codex")
+    hub_of(session.user).start()
+    hook = Waiting(session, stop, ACCORD_STOP_WAIT_S="60")
+    until(lambda: session.sessions() == {NAME: "idle"})
+    hook.kill()
+    time.sleep(2.0)  # until the hub has looked again
+    id = session.send(FIRST)
+    assert session.state(id) == "queued"
+
+
+def test_opencode_does_not_wait_at_the_end_of_a_text(tmp_path: Path) -> None:
+    session, stop = at_the_end_of_a_turn(tmp_path, "opencode")
+    assert session.play(stop, ACCORD_STOP_WAIT_S="60") == ""
+
+
+@pytest.mark.parametrize("way", ["alone", "through-a-hub"])
+def test_a_plugin_can_wait_until_its_session_is_woken(tmp_path: Path, hub_of: Callable[[User], Hub], way: str) -> None:
+    session, stop = at_the_end_of_a_turn(tmp_path, "opencode")
+    if way == "through-a-hub":
+        hub_of(session.user).start()
+    wait = {"event": "wait", "given": stop["given"]}
+    hook = Waiting(session, wait)
+    time.sleep(LONGEST_S + 1.0)
+    session.play(stop)
+    id = session.send(FIRST)
+    assert hook.says() == {"text": TEXT}
+    assert session.state(id) == "queued"  # the turn that this begins brings it
+    hook = Waiting(session, wait)
+    session.play(session.recorded[-1])
+    assert hook.says() is None
+
+
+def test_what_gemini_was_given_in_a_turn_that_was_cancelled_comes_again(tmp_path: Path) -> None:
+    session, stop = at_the_end_of_a_turn(tmp_path, "gemini")
+    prompt = session.recorded[1]
+    session.play(stop)
+    id = session.send(FIRST)
+    assert f"| {FIRST}" in session.play(prompt)
+    assert session.play(said(stop, "[no response text]")) == ""
+    assert session.state(id) == "handed_over"
+    assert f"| {FIRST}" in session.play(prompt)
+    assert session.play(said(stop, "other words")) == ""
+    assert session.state(id) == "seen"
+
+
+def said(event: dict[str, Any], text: str) -> dict[str, Any]:
+    """The same event, with another answer of the model."""
+    return {**event, "given": {**event["given"], "prompt_response": text}}
 
 
 def test_two_programs_are_told_apart_by_their_processes(claude: Session) -> None:

@@ -1,15 +1,14 @@
 """Real programs that wait for their user are woken: that begins a turn, whose hooks bring the mail.
 
-Claude Code by the hub; of the others what they offer for it.
+Claude Code and Codex by the hub, OpenCode by its plugin, Gemini CLI by a hook that waits at the end of a turn.
 """
 
 import json
 import shlex
-import socket
 import subprocess
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,12 @@ import pytest
 from tests.agents.desk import PROJECT, Desk
 from tests.agents.model import Model, say
 from tests.agents.test_programs import fences
-from tests.agents.vendors import Claude, Codex, OpenCode, Vendor
+from tests.agents.vendors import Claude, Codex, Gemini, OpenCode, Vendor
 from tests.need import need
 
 pytestmark = [pytest.mark.agents, pytest.mark.covers("I3")]
 
 TIMEOUT_S = 60.0
-WAKE = "accord: you have mail"
 
 
 @pytest.fixture
@@ -65,11 +63,11 @@ def check_wake(desk: Desk, model: Model, wake: Callable[[], object]) -> None:
 
 def test_the_hub_wakes_claude_by_its_socket(desk_of: Callable[[Vendor], Desk]) -> None:
     desk = desk_of(Claude())
-    desk.user.json("hub", "start")
     command, env = words_of(desk, model := Model(say("Done."), say("Read.", held=True)))
     flags = ["-p", "--input-format", "stream-json", *command[:-1]]
     prompt = json.dumps({"type": "user", "message": {"role": "user", "content": "Do it."}})
     with (
+        hub_of(desk),
         model,
         subprocess.Popen(
             [desk.program, *flags],
@@ -88,13 +86,12 @@ def test_the_hub_wakes_claude_by_its_socket(desk_of: Callable[[Vendor], Desk]) -
             check_wake(desk, model, lambda: None)
         finally:
             program.stdin.close()
-            desk.user.json("hub", "stop")
             assert program.wait(TIMEOUT_S) == 0
 
 
-def test_codex_by_its_queue(desk_of: Callable[[Vendor], Desk]) -> None:
+def test_the_hub_wakes_codex_by_its_queue(desk_of: Callable[[Vendor], Desk]) -> None:
     desk = desk_of(Codex())
-    with Model(say("Done."), say("Read.", held=True)) as model:
+    with hub_of(desk), Model(say("Done."), say("Read.", held=True)) as model:
         command, env = words_of(desk, model)
         settings = [word for word in command if word.startswith(("model", "model_providers"))]
         flags = ["--no-daemon", "--dangerously-bypass-hook-trust", "--sandbox", "danger-full-access"]
@@ -103,26 +100,77 @@ def test_codex_by_its_queue(desk_of: Callable[[Vendor], Desk]) -> None:
         (desk.user.folder / ".codex/config.toml").write_text(trust)
         with terminal(desk, [desk.program, *flags, "Do it."], env):
             model.request(1)
-            session = next((desk.user.folder / ".codex/sessions").rglob("*.jsonl")).stem[-36:]
-            queue = [desk.program, "queue", "--thread", session, "--message", WAKE]
-            check_wake(desk, model, lambda: subprocess.run(queue, env=env, check=True, capture_output=True))
+            check_wake(desk, model, lambda: None)
 
 
-def test_opencode_by_its_server(desk_of: Callable[[Vendor], Desk]) -> None:
+def test_opencode_is_woken_by_its_plugin(desk_of: Callable[[Vendor], Desk]) -> None:
     desk = desk_of(OpenCode())
-    with Model(say("Done."), say("Read.", held=True)) as model:
+    with hub_of(desk), Model(say("Done."), say("Read.", held=True)) as model:
         _, env = words_of(desk, model)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        with terminal(desk, [desk.program, "--port", str(port), "--prompt", "Do it."], env):
+        with terminal(desk, [desk.program, "--prompt", "Do it."], env):
             model.request(1)
-            url = f"http://127.0.0.1:{port}/session"
-            with urllib.request.urlopen(url) as answer:
-                (session,) = json.load(answer)
-            parts = json.dumps({"parts": [{"type": "text", "text": WAKE}]}).encode()
-            headers = {"Content-Type": "application/json"}
-            prompt = urllib.request.Request(f"{url}/{session['id']}/prompt_async", parts, headers)
-            check_wake(desk, model, lambda: urllib.request.urlopen(prompt).close())
+            check_wake(desk, model, lambda: None)
+
+
+@pytest.mark.parametrize("vendor", [Claude(), Codex(), Gemini()], ids=lambda vendor: vendor.name)
+def test_who_waits_at_the_end_of_a_turn_goes_on_when_mail_comes(
+    desk_of: Callable[[Vendor], Desk], vendor: Vendor
+) -> None:
+    """There is no hub; the program runs without a terminal, and would have ended."""
+    desk = desk_of(vendor)
+    with Model(say("Done."), say("Read.", held=True), say("Bye.")) as model:
+        agent = desk.start(model, ACCORD_STOP_WAIT_S="5", ACCORD_AUTOSTART="false")
+        model.request(1)
+        check_wake(desk, model, lambda: None)
+        agent.wait()
+    assert desk.names()[PROJECT]["state"] == "ended"
+
+
+def test_gemini_at_a_terminal_is_woken_by_its_hook(desk_of: Callable[[Vendor], Desk]) -> None:
+    desk = desk_of(Gemini())
+    with gemini(desk, Model(say("Done."), say("Read.", held=True))) as (model, _):
+        check_wake(desk, model, lambda: None)
+
+
+def test_what_gemini_takes_from_a_hook_after_its_user_interrupted_it_comes_again(
+    desk_of: Callable[[Vendor], Desk],
+) -> None:
+    """It lets the hook wait on, asks no model about what that says, and then tells of the end of a turn."""
+    desk = desk_of(Gemini())
+    with gemini(desk, Model(say("Done."), say("Read."))) as (model, screen):
+        wait_for(desk, "idle")
+        screen.type("Escape")
+        until(lambda: "cancelled" in screen.text(), "it is interrupted")
+        id = desk.send("Wake up.")
+        until(lambda: desk.state(id) == "handed_over", "the hook has answered")
+        until(lambda: "| Wake up." in screen.text(), "it is shown")
+        wait_for(desk, "idle")
+        screen.type("go on")
+        time.sleep(1.0)  # or it takes the key after it for a part of a text that was pasted
+        screen.type("Enter")
+        assert "| Wake up." in fences(model.request(2))[-1]
+        until(lambda: desk.state(id) == "seen", "it is seen")
+
+
+@contextmanager
+def gemini(desk: Desk, model: Model) -> Iterator[tuple[Model, "terminal"]]:
+    """At a terminal, after its first answer, where its hook waits."""
+    with model:
+        command, env = words_of(desk, model)
+        flags = [word for word in command[:-1] if word not in ("--output-format", "stream-json")]
+        words = [desk.program, *flags, "-i", "Do it."]
+        with terminal(desk, words, {**env, "ACCORD_STOP_WAIT_S": "60"}) as screen:
+            model.request(1)
+            yield model, screen
+
+
+@contextmanager
+def hub_of(desk: Desk) -> Iterator[None]:
+    desk.user.json("hub", "start")
+    try:
+        yield
+    finally:
+        desk.user.json("hub", "stop")
 
 
 def words_of(desk: Desk, model: Model) -> tuple[list[str], dict[str, str]]:
@@ -138,12 +186,20 @@ class terminal:
         self._env = {**env, "TERM": "xterm-256color", "SHELL": "/bin/sh"}
         self._start = ["new-session", "-d", "-x", "120", "-y", "40", "-c", str(desk.project), shlex.join(command)]
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> "terminal":
         self._do(self._start)
+        return self
+
+    def text(self) -> str:
+        """What somebody would see."""
+        return self._do(["capture-pane", "-p"])
+
+    def type(self, keys: str) -> None:
+        self._do(["send-keys", keys])
 
     def __exit__(self, *failure: object) -> None:
         if any(failure):
-            print(self._do(["capture-pane", "-p"]))  # what somebody would have seen
+            print(self.text())
         self._do(["kill-server"])
 
     def _do(self, words: list[str]) -> str:

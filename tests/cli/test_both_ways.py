@@ -197,6 +197,7 @@ TABLE: dict[str, list[Row]] = {
         Row("hook step --brain claude", stdin=b'{"session_id": "another"}'),
         Row("receipt m1"),
         Row("hook stop --brain claude", stdin=b'{"session_id": "s"}'),
+        Row("hook wait --brain claude", stdin=b'{"session_id": "another"}'),
         Row("hook end --brain claude", stdin=b'{"session_id": "s"}'),
     ],
     "documents": [

@@ -118,6 +118,9 @@ class Io:
             raise errors.InvalidJson(reason="no object")
         return found
 
+    def may_take(self, seconds: float) -> None:
+        """It has no deadline."""
+
     def read_file(self, path: str, most: int) -> bytes:
         local = LocalIo()
         local.cwd = self.cwd

@@ -2,6 +2,8 @@
 
 import os
 import subprocess
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 from accord import platform
+from accord.operations import waiting
 from accord.services import leases, sessions
 from tests.hubs import Hub
 from tests.operations.conftest import url_of
@@ -16,6 +19,8 @@ from tests.operations.people import refusal, register, send, states, texts
 from tests.operations.ways import Python, Unix, Way
 
 pytestmark = pytest.mark.covers("I3")
+
+TIMEOUT_S = 20.0
 
 
 @pytest.fixture
@@ -231,6 +236,183 @@ def test_agents_that_only_answer_each_other_keep_nobody_going(here: Python, proj
     assert step(here, "stop") == ["enough?"]
     send(here, "ben", name, "of another thread")
     assert step(here, "stop") == ["of another thread"]
+
+
+class Later:
+    """The end of a turn that waits, meanwhile."""
+
+    def __init__(self, way: Way, name: str, **more: Any) -> None:
+        self._texts: list[str] = []
+        step(way, "step")
+        other = way.acting("")
+        self._thread = threading.Thread(target=lambda: self._texts.extend(step(other, "stop", **more)))
+        self._thread.start()
+        until(lambda: discovered(way, name) == "idle")
+
+    def texts(self) -> list[str]:
+        self._thread.join(TIMEOUT_S)
+        assert not self._thread.is_alive()
+        return self._texts
+
+
+def until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_the_end_of_a_turn_can_wait_for_mail(way: Way, project: Path) -> None:
+    register(way, "ben")
+    name = start(way, project)
+    later = Later(way, name, wait=60)
+    send(way, "ben", name, "first")
+    assert later.texts() == ["first"]
+    assert discovered(way, name) == "busy"
+    assert states(way, "ben") == [{name: "handed_over"}]
+    assert step(way, "stop", wait=0.1) == []
+    assert states(way, "ben") == [{name: "seen"}]
+
+
+def test_a_prompt_ends_the_wait_and_gets_what_comes(way: Way, project: Path) -> None:
+    """As of a program that has let go of its hook, which does not know."""
+    register(way, "ben")
+    name = start(way, project)
+    later = Later(way, name, wait=60)
+    assert step(way, "prompt") == []
+    send(way, "ben", name, "first")
+    assert later.texts() == []
+    assert step(way) == ["first"]
+
+
+def test_only_the_newest_end_of_a_turn_waits(way: Way, project: Path) -> None:
+    register(way, "ben")
+    name = start(way, project)
+    older = Later(way, name, wait=60)
+    newer = Later(way, name, wait=60)
+    assert older.texts() == []
+    send(way, "ben", name, "first")
+    assert newer.texts() == ["first"]
+
+
+def test_a_halt_ends_the_wait(way: Way, project: Path) -> None:
+    register(way, "ben")
+    name = start(way, project)
+    later = Later(way, name, wait=60)
+    way.do("halt.set", reason="wait")
+    assert later.texts() == []
+
+
+def test_who_may_not_go_on_does_not_wait(here: Python, project: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("ACCORD_KEEP_GOING_LIMIT", "0")
+    monkeypatch.setattr(waiting, "until", None)
+    start(here, project)
+    assert step(here, "stop", wait=60) == []
+
+
+def test_a_wait_is_not_ended_by_agents_that_only_answer_each_other(
+    here: Python, project: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("ACCORD_THREAD_HOPS_LIMIT", "1")
+    register(here, "ben")
+    name = start(here, project)
+    send(here, "ben", name, "ping", conversation="ping")
+    assert step(here, "stop", wait=0.1) == []
+    assert not woken(here)
+    assert step(here) == ["ping"]
+
+
+def test_who_waits_by_its_own_hook_is_not_woken_besides(here: Python, project: Path, monkeypatch: Any) -> None:
+    register(here, "ben")
+    name = start(here, project)
+    found = []
+    real = waiting.until
+
+    def until(*_: object) -> None:
+        send(here, "ben", name, "first")
+        monkeypatch.setattr(waiting, "until", real)
+        found.append(woken(here))
+
+    monkeypatch.setattr(waiting, "until", until)
+    assert step(here, "stop", wait=60) == []
+    assert found == [False]
+    assert woken(here)  # now that the hook has given up
+
+
+@pytest.mark.parametrize("said", ["", "1"])
+def test_what_a_cancelled_turn_was_given_comes_again(way: Way, project: Path, said: str) -> None:
+    """It ends with what was said before it, or with nothing."""
+    register(way, "ben")
+    name = start(way, project)
+    assert step(way, "stop", said="1") == []
+    send(way, "ben", name, "first")
+    assert step(way) == ["first"]
+    assert step(way, "stop", said=said, wait=60) == []  # and does not wait, either
+    assert states(way, "ben") == [{name: "handed_over"}]
+    assert step(way, "prompt") == ["first"]
+    assert step(way, "stop", said="1") == []  # to a person's words, the same answer is a new one
+    assert states(way, "ben") == [{name: "seen"}]
+
+
+def woken(way: Way, wait: float = 0, session: str = "one", **more: Any) -> bool:
+    return bool(way.do("hook.wait", brain="claude", session=session, wait=wait, **more)["woken"])
+
+
+def test_a_session_can_wait_to_be_woken(way: Way, project: Path) -> None:
+    register(way, "ben")
+    name = start(way, project)
+    found: list[bool] = []
+    other = way.acting("")
+    thread = threading.Thread(target=lambda: found.append(woken(other, 60)))
+    thread.start()
+    send(way, "ben", name, "first")
+    thread.join(TIMEOUT_S)
+    assert found == [True]
+    assert not woken(way)  # just now
+    assert step(way) == ["first"]
+
+
+def test_who_is_busy_or_has_no_mail_is_not_woken(way: Way, project: Path) -> None:
+    register(way, "ben")
+    name = start(way, project)
+    assert not woken(way, 0.1)
+    step(way, "prompt")
+    send(way, "ben", name, "first")
+    assert not woken(way)
+
+
+def test_nobody_is_woken_under_a_halt_nor_until_a_person_says_more(way: Way, project: Path) -> None:
+    register(way, "ben")
+    name = start(way, project)
+    send(way, "ben", name, "first")
+    way.do("halt.set", reason="wait")
+    assert not woken(way)
+    way.do("halt.lift")
+    assert not woken(way)
+    way.do("halt.engage", identities=[name])
+    assert woken(way)
+
+
+def test_nobody_is_woken_for_ever(here: Python, project: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("ACCORD_KEEP_GOING_LIMIT", "1")
+    monkeypatch.setattr(sessions, "WAKE_S", 0.0)
+    register(here, "ben")
+    send(here, "ben", start(here, project), "first")
+    assert [woken(here), woken(here)] == [True, False]
+
+
+def test_the_wait_of_a_session_that_is_over_ends(here: Python, project: Path) -> None:
+    """Also where it could not say so: its process is gone."""
+    with subprocess.Popen(["/bin/sleep", "60"]) as sleeper:
+        process = f"{sleeper.pid}:{platform.process_started(sleeper.pid)}"
+        start(here, project, process=process)
+        sleeper.kill()
+    here.do("halt.set", reason="wait")
+    this = {"brain": "claude", "session": "one", "process": process}
+    assert here.do("hook.wait", **this, wait=60) == {"identity": None, "woken": False}
+    end(here)
+    assert here.do("hook.wait", **this, wait=60) == {"identity": None, "woken": False}
+    assert here.do("hook.wait", brain="claude", session="two", wait=60) == {"identity": None, "woken": False}
 
 
 def test_who_lost_its_name_gets_nothing_more(way: Way, project: Path) -> None:

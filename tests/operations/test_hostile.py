@@ -86,6 +86,7 @@ def of_sessions(callers: Callers) -> None:
     callers.do("hook.step", **this, event="stop", proves=True)
     states = [one["states"][0]["state"] for one in callers.do("mail.sent", sender="ben")["messages"]]
     assert states == ["seen"] * TIMES
+    assert not callers.do("hook.wait", **this)["woken"]
     assert callers.do("hook.end", **this)["identity"] == name
 
 

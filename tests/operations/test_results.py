@@ -104,6 +104,7 @@ def attend(do: Do, user_home: Path) -> None:
     do("hook.given", **this, event="step", ids=id)
     do("mail.receipt", id=id)
     do("agent.discover")
+    do("hook.wait", **this)
     do("hook.end", **this)
     do("hook.end", brain="claude", session="another")
 

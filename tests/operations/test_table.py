@@ -44,7 +44,7 @@ def test_python_has_it_under_the_same_name_and_with_the_same_parameters(name: st
 def test_the_command_line_has_all_of_them() -> None:
     reached = {find_verb(verb).operation for verb in VERBS} | {"halt.set", "halt.status"}  # both by `accord halt`
     reached |= {"mail.hand_over"}  # for those who hand over
-    reached |= {"hook.start", "hook.step", "hook.given", "hook.end"}  # by `accord hook`
+    reached |= {"hook.start", "hook.step", "hook.given", "hook.wait", "hook.end"}  # by `accord hook`
     reached |= {"audit.verify"}  # by `accord audit`
     assert set(OPERATIONS) <= reached
 

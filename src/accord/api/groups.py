@@ -404,16 +404,37 @@ class Hook:
         )
 
     def step(
-        self, *, brain: str, session: str, event: str, process: str | None = None, proves: bool = False
+        self,
+        *,
+        brain: str,
+        session: str,
+        event: str,
+        process: str | None = None,
+        proves: bool = False,
+        said: str | None = None,
+        wait: float = 0,
     ) -> "results.Step":
         """Go on in a session: what was handed over before may be seen now, and what is new is handed over."""
         return self._call(
-            "hook.step", {"brain": brain, "session": session, "event": event, "process": process, "proves": proves}
+            "hook.step",
+            {
+                "brain": brain,
+                "session": session,
+                "event": event,
+                "process": process,
+                "proves": proves,
+                "said": said,
+                "wait": wait,
+            },
         )
 
     def given(self, *, brain: str, session: str, event: str, ids: str | list[str]) -> "results.HandOver":
         """Note that the messages of a step were handed over; a later step shows whether the model has seen them."""
         return self._call("hook.given", {"brain": brain, "session": session, "event": event, "ids": ids})
+
+    def wait(self, *, brain: str, session: str, process: str | None = None, wait: float = 0) -> "results.Woken":
+        """Wait until mail has come for which a session that is idle is to begin a turn."""
+        return self._call("hook.wait", {"brain": brain, "session": session, "process": process, "wait": wait})
 
     def end(self, *, brain: str, session: str, process: str | None = None) -> "results.SessionEnded":
         """End a session: its agent is offline, and what it has not seen waits for the next one."""
@@ -916,16 +937,37 @@ class AsyncHook:
         )
 
     async def step(
-        self, *, brain: str, session: str, event: str, process: str | None = None, proves: bool = False
+        self,
+        *,
+        brain: str,
+        session: str,
+        event: str,
+        process: str | None = None,
+        proves: bool = False,
+        said: str | None = None,
+        wait: float = 0,
     ) -> "results.Step":
         """Go on in a session: what was handed over before may be seen now, and what is new is handed over."""
         return await self._call(
-            "hook.step", {"brain": brain, "session": session, "event": event, "process": process, "proves": proves}
+            "hook.step",
+            {
+                "brain": brain,
+                "session": session,
+                "event": event,
+                "process": process,
+                "proves": proves,
+                "said": said,
+                "wait": wait,
+            },
         )
 
     async def given(self, *, brain: str, session: str, event: str, ids: str | list[str]) -> "results.HandOver":
         """Note that the messages of a step were handed over; a later step shows whether the model has seen them."""
         return await self._call("hook.given", {"brain": brain, "session": session, "event": event, "ids": ids})
+
+    async def wait(self, *, brain: str, session: str, process: str | None = None, wait: float = 0) -> "results.Woken":
+        """Wait until mail has come for which a session that is idle is to begin a turn."""
+        return await self._call("hook.wait", {"brain": brain, "session": session, "process": process, "wait": wait})
 
     async def end(self, *, brain: str, session: str, process: str | None = None) -> "results.SessionEnded":
         """End a session: its agent is offline, and what it has not seen waits for the next one."""

@@ -6,6 +6,8 @@ if TYPE_CHECKING:
 
     from accord.brains.contract import Given
 
+WAITS = True
+
 
 def means(event: str, given: "Given") -> str:
     if given.get("agent_id"):
@@ -17,6 +19,10 @@ def means(event: str, given: "Given") -> str:
 
 def proves(event: str, given: "Given") -> bool:
     return event in ("step", "stop")  # a step comes after all tools of one answer, not after each
+
+
+def said(given: "Given") -> "str | None":
+    return None
 
 
 def pid(env: "Mapping[str, str]") -> int:

@@ -6,6 +6,8 @@ if TYPE_CHECKING:
 
     from accord.brains.contract import Given
 
+WAITS = True
+
 
 def means(event: str, given: "Given") -> str:
     return "" if given.get("agent_id") else event
@@ -15,12 +17,16 @@ def proves(event: str, given: "Given") -> bool:
     return event == "stop"  # tools of one answer end one after another, before the model is asked again
 
 
+def said(given: "Given") -> "str | None":
+    return None
+
+
 def pid(env: "Mapping[str, str]") -> int:
     return 0
 
 
 def reach(env: "Mapping[str, str]") -> str:
-    return ""
+    return env.get("CODEX_HOME") or f"{env.get('HOME', '')}/.codex"
 
 
 def answer(event: str, given: "Given", text: str) -> "dict[str, object]":

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     Given = Mapping[str, Any]
 
     class Brain(Protocol):
+        WAITS: bool  # whether its user can wait for the hook at the end of a turn
+
         def means(self, event: str, given: Given) -> str:
             """What the event is to the session: itself; "step", for a prompt that is no person's; "", for one that is
             not its own, as of an agent that it has started."""
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
         def proves(self, event: str, given: Given) -> bool:
             """Whether the event shows that the model has answered since the last hand-over."""
+            ...
+
+        def said(self, given: Given) -> str | None:
+            """What the model has said by the end of a turn; None: the program runs no such hook but after an answer."""
             ...
 
         def pid(self, env: Mapping[str, str]) -> int:

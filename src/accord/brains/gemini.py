@@ -6,6 +6,8 @@ if TYPE_CHECKING:
 
     from accord.brains.contract import Given
 
+WAITS = True
+
 
 def means(event: str, given: "Given") -> str:
     return event
@@ -13,6 +15,11 @@ def means(event: str, given: "Given") -> str:
 
 def proves(event: str, given: "Given") -> bool:
     return event == "stop"  # tools of one answer run side by side, and the model is asked again after the last
+
+
+def said(given: "Given") -> "str | None":
+    text = str(given.get("prompt_response", ""))  # what it was before, if the model was not asked since
+    return "" if text == "[no response text]" else text
 
 
 def pid(env: "Mapping[str, str]") -> int:

@@ -6,6 +6,8 @@ if TYPE_CHECKING:
 
     from accord.brains.contract import Given
 
+WAITS = False
+
 
 def means(event: str, given: "Given") -> str:
     return event
@@ -13,6 +15,10 @@ def means(event: str, given: "Given") -> str:
 
 def proves(event: str, given: "Given") -> bool:
     return given.get("answered") is True  # the plugin sees each answer of the model begin
+
+
+def said(given: "Given") -> "str | None":
+    return None
 
 
 def pid(env: "Mapping[str, str]") -> int:

@@ -235,6 +235,9 @@ class _Command:
             return _data(self._io.read_input(params["most"]))
         if method == "cli.read_given" and "hook" in self._argv:
             return {"given": self._io.read_given()}
+        if method == "cli.may_take" and "hook" in self._argv:
+            self._io.may_take(params["seconds"])
+            return {}
         if method == "cli.read_file" and self._names(params["path"]):
             return _data(self._io.read_file(params["path"], params["most"]))
         return {}  # cli.alive, or what the command has not asked for

@@ -5,7 +5,7 @@ import os
 from accord import errors
 
 # What brains look at of what their hooks get; the result of a tool is there too, and can be long.
-GIVEN = ("session_id", "cwd", "hook_event_name", "prompt", "agent_id", "answered")
+GIVEN = ("session_id", "cwd", "hook_event_name", "prompt", "agent_id", "answered", "prompt_response")
 _MOST_GIVEN = 64 << 20
 
 TYPE_CHECKING = False
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
         def read_file(self, path: str, most: int) -> bytes: ...
 
         def read_given(self) -> dict[str, object]: ...
+
+        def may_take(self, seconds: float) -> None: ...
 
 
 class LocalIo:
@@ -106,6 +108,12 @@ class LocalIo:
         if not isinstance(found, dict):
             raise errors.InvalidJson(reason="standard input holds no object")
         return {name: found[name] for name in GIVEN if name in found}
+
+    def may_take(self, seconds: float) -> None:
+        """Have a hook, which has a deadline, end within so long from now; 0: it has none any more."""
+        import _signal  # type: ignore[import-not-found]  # `signal` itself imports enum
+
+        _signal.setitimer(_signal.ITIMER_REAL, seconds)
 
     def read_file(self, path: str, most: int) -> bytes:
         """A file, unless it is larger; its size is looked at first."""

@@ -167,6 +167,10 @@ class CommandIo:
             raise errors.Usage(reason="the answer to cli.read_given has no object", see="docs/design/hub.md")
         return found
 
+    def may_take(self, seconds: float) -> None:
+        hub = self._connection.hub
+        hub.loop.call_soon_threadsafe(self._connection.peer.notify, "cli.may_take", {"seconds": seconds})
+
     def rest(self) -> list[tuple[int, str]]:
         """What was not printed yet."""
         return self._pieces

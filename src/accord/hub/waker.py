@@ -50,7 +50,7 @@ class Waker:
                 module = f"accord.wake.{record['brain']}"
                 __import__(module)
                 way: Any = sys.modules[module]
-                woken = way.wake(record["reach"], record["process"], TEXT)
+                woken = way.wake(record, TEXT)
                 self._hub.count("wakes" if woken else "wakes_refused")
         except (ImportError, OSError, errors.AccordError):
             self._hub.count("wakes_failed")

@@ -3,7 +3,7 @@
 import os
 
 TIMEOUT_S = 10  # seconds that a vendor gives a hook; accord's own deadline is far below
-STOP_S = 60  # at the end of a turn it may wait for mail
+STOP_S = 3610  # at the end of a turn it may wait for mail (`stop_wait_s`)
 
 
 def data(name: str) -> str:

@@ -38,7 +38,7 @@ NAMES = {
         "add", "depend", "assign", "claim", "next", "start", "progress", "block", "unblock", "release", "done",
         "show", "list", "board",
     ),
-    "hook": ("start", "step", "given", "end"),
+    "hook": ("start", "step", "given", "wait", "end"),
     "halt": ("set", "lift", "engage", "status"),
     "config": ("show", "trust"),
     "home": ("init", "doctor"),

@@ -4,8 +4,8 @@ import os
 
 from accord import errors
 from accord.model import name_like
-from accord.operations import as_is, operation
-from accord.services import agents, mail, sessions
+from accord.operations import as_is, operation, waiting
+from accord.services import agents, leases, mail, sessions
 from accord.store.transaction import transact
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from accord.operations import results
     from accord.operations.context import Context
-    from accord.operations.kinds import Flag, HookEvent, Label, MessageIds, Path, SessionId, Text
+    from accord.operations.kinds import Flag, HookEvent, Label, MessageIds, Path, Seconds, SessionId, Text
     from accord.store.transaction import Transaction
 
 _MOST_TRIES = 100  # names that others were faster to take
@@ -55,6 +55,8 @@ def step(
     event: "HookEvent",
     process: "Text | None" = None,
     proves: "Flag" = False,
+    said: "Text | None" = None,
+    wait: "Seconds" = 0,
 ) -> "results.Step":
     """Go on in a session: what was handed over before may be seen now, and what is new is handed over."""
     this = sessions.Session(brain, session, process=process or "")
@@ -74,14 +76,24 @@ def step(
         if before is None or not sessions.is_this(before, this):
             return _NOTHING
         record = {**before, "given": list(before["given"])}
-        if proves:
-            sessions.prove(tx, name, record, context.now())
-        taken = _go_on(tx, context, name, record, event, halted)
+        if event == "stop" and said is not None and said in ("", before["said"]):
+            taken = _cancelled(record)
+        else:
+            if proves:
+                sessions.prove(tx, name, record, context.now())
+            taken = _go_on(tx, context, name, record, event, halted)
+            if event == "stop":
+                record["said"] = said or ""
+                may_wait = wait and record["state"] == "idle" and halted is None and _may_go_on(context, record)
+                record["waits"] = leases.until(tx.now(), wait) if may_wait else None
         if record != before:
             sessions.keep(tx, name, record)
-        return taken
+        return {**taken, "waits": record["waits"]}
 
-    return _shown(context, name, halted, context.change(work))
+    taken = context.change(work)
+    if taken.get("waits"):
+        taken = _wait_for_mail(context, name, taken["waits"], wait)
+    return _shown(context, name, halted, taken)
 
 
 @operation(changes=True)
@@ -104,6 +116,38 @@ def given(
         return {"identity": name, "handed_over": taken}
 
     return as_is(context.change(work))
+
+
+@operation(changes=True)
+def wait(
+    context: "Context",
+    *,
+    brain: "Label",
+    session: "SessionId",
+    process: "Text | None" = None,
+    wait: "Seconds" = 0,
+) -> "results.Woken":
+    """Wait until mail has come for which a session that is idle is to begin a turn."""
+    this = sessions.Session(brain, session, process=process or "")
+    name = transact(context.store, lambda tx: sessions.name_of(tx, this))
+    if not name:
+        return {"identity": None, "woken": False}
+    actor = context.actor(name)
+    most_kept, most_hops = context.settings["keep_going_limit"], context.settings["thread_hops_limit"]
+
+    def work(tx: "Transaction", is_halted: bool) -> "results.Woken | None":
+        sessions.check_holder(tx, actor)
+        record = sessions.find(tx, name)
+        if record is None or not sessions.is_this(record, this) or sessions.is_over(record):
+            return {"identity": None, "woken": False}
+        woken = not is_halted and sessions.wake(tx, name, most_kept, most_hops)
+        return {"identity": name, "woken": True} if woken else None
+
+    def look() -> "results.Woken | None":
+        is_halted = _halted(context, name) is not None
+        return transact(context.store, lambda tx: work(tx, is_halted))
+
+    return waiting.until(context, [f"mail/{name}"], wait, look) or {"identity": name, "woken": False}
 
 
 @operation(changes=True)
@@ -142,14 +186,23 @@ def _named(context: "Context", session: sessions.Session) -> str:
 def _go_on(
     tx: "Transaction", context: "Context", name: str, record: "dict[str, Any]", event: str, halted: "str | None"
 ) -> "dict[str, Any]":
-    """At the end of a turn new mail keeps the agent going; not for ever, if no person asks for more."""
+    """Whatever happens in a session, its agent works until its turn ends."""
     if event == "prompt":
         record["kept"] = 0
+        record["said"] = ""
     record["state"] = "busy"
+    record["waits"] = None
     if event != "stop":
         return _take(tx, name, record, halted)
     record["state"] = "idle"
-    if record["kept"] >= context.settings["keep_going_limit"]:
+    return _keep_going(tx, context, name, record, halted)
+
+
+def _keep_going(
+    tx: "Transaction", context: "Context", name: str, record: "dict[str, Any]", halted: "str | None"
+) -> "dict[str, Any]":
+    """At the end of a turn new mail keeps the agent going; not for ever, if no person asks for more."""
+    if not _may_go_on(context, record):
         return _NOTHING
     before = dict(record)
     taken = _take(tx, name, record, halted)
@@ -160,6 +213,47 @@ def _go_on(
         record["kept"] += 1
         record["state"] = "busy"
     return taken
+
+
+def _may_go_on(context: "Context", record: "dict[str, Any]") -> bool:
+    return bool(record["kept"] < context.settings["keep_going_limit"])
+
+
+def _cancelled(record: "dict[str, Any]") -> "dict[str, Any]":
+    """The model has said nothing in the turn, or what it had said before it: what it was given comes again."""
+    record.update(state="idle", given=[], waits=None)
+    return _NOTHING
+
+
+def _wait_for_mail(context: "Context", name: str, until: "list[object]", wait_s: float) -> "dict[str, Any]":
+    """What comes in time, while the turn does not end for that; nothing once the session goes on otherwise."""
+
+    def mine(tx: "Transaction") -> "dict[str, Any] | None":
+        record = sessions.find(tx, name)
+        return record if record and record["waits"] == until and not sessions.is_over(record) else None
+
+    def work(tx: "Transaction") -> "dict[str, Any] | None":
+        record = mine(tx)
+        if record is None:
+            return _NOTHING
+        taken = _keep_going(tx, context, name, record, None)
+        if not taken["ids"]:
+            return None
+        sessions.keep(tx, name, {**record, "waits": None})
+        return taken
+
+    def no_more(tx: "Transaction") -> None:
+        record = mine(tx)
+        if record is not None:
+            sessions.keep(tx, name, {**record, "waits": None})
+
+    def look() -> "dict[str, Any] | None":
+        return transact(context.store, work) if _halted(context, name) is None else _NOTHING
+
+    found = waiting.until(context, [f"mail/{name}"], wait_s, look) or _NOTHING
+    if not found["ids"]:
+        transact(context.store, no_more)
+    return found
 
 
 def _take(tx: "Transaction", name: str, record: "dict[str, Any]", halted: "str | None") -> "dict[str, Any]":

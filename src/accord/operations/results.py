@@ -460,6 +460,11 @@ class HandOver(TypedDict):
     handed_over: list[str]  # the messages
 
 
+class Woken(TypedDict):
+    identity: str | None  # whose session it is; null: it is over, or was nobody's
+    woken: bool  # whether its program is to begin a turn now
+
+
 class SessionEnded(TypedDict):
     identity: str | None  # who is offline now; null: it was nobody's session any more
 

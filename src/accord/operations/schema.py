@@ -132,6 +132,7 @@ HELP = {
     "process": "the process that the session runs in, as PID:START",
     "project": "the folder that is worked in",
     "proves": "whether the model has answered since the last one",
+    "said": "what the model has said by the end of the turn, as a hash; empty: nothing",
     "query": "words, all of which must be there; the last may be the start of one",
     "queue": "the queue",
     "reason": "why, for others to read",

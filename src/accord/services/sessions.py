@@ -104,6 +104,8 @@ def begin(tx: "Transaction", name: str, session: Session, at: str) -> "Record":
         "until": None,
         "kept": 0,
         "woken": None,  # until when it is being woken
+        "waits": None,  # until when its own hook waits for mail, at the end of a turn
+        "said": "",  # at the end of a turn, as a hash, where its program tells
         "state": "idle",
         "at": at,
     }
@@ -171,12 +173,13 @@ def by_process(tx: "Transaction", processes: "set[str]") -> "dict[str, str]":
 
 
 def wake(tx: "Transaction", name: str, most_kept: int, most_hops: int) -> "Record | None":
-    """The session, if it is idle and can be woken for mail that waits. It counts as keeping the agent going."""
+    """The session, if it is idle and mail waits for which it is to be woken. It counts as keeping the agent going."""
     record = find(tx, name)
-    if record is None or record["state"] != "idle" or not record["reach"] or is_over(record):
+    if record is None or record["state"] != "idle" or is_over(record):
         return None
-    is_being_woken = record["woken"] and leases.left_s(record["woken"], tx.now())
-    if is_being_woken or record["kept"] >= most_kept:
+    now = tx.now()
+    is_cared_for = any(record[until] and leases.left_s(record[until], now) for until in ("woken", "waits"))
+    if is_cared_for or record["kept"] >= most_kept:
         return None
     ids, _ = _next(tx, name, {*record["given"]})
     if not ids or is_storm(tx, ids, most_hops):

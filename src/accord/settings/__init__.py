@@ -91,6 +91,9 @@ SETTINGS = {
     "thread_hops_limit": Setting(
         50, "messages of agents alone after which a thread keeps none of them going any more", _whole(1, 1000)
     ),
+    "stop_wait_s": Setting(
+        0, "seconds that an agent waits for mail at the end of its turn, where its hooks can wait", _whole(0, 3600)
+    ),
     "inbox_limit": Setting(100_000, "unread messages after which an inbox takes no more", _whole(1, 1_000_000_000)),
 }
 

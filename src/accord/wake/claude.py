@@ -4,13 +4,14 @@ import json
 import os
 import socket
 import stat
+from typing import Any
 
 _TIMEOUT_S = 2.0
 
 
-def wake(reach: str, process: str, text: str) -> bool:
-    token, _, path = reach.partition(" ")
-    if not _is_its_own(path, process.partition(":")[0]):
+def wake(session: "dict[str, Any]", text: str) -> bool:
+    token, _, path = session["reach"].partition(" ")
+    if not _is_its_own(path, session["process"].partition(":")[0]):
         return False
     lines = [
         {"type": "auth", "token": token},

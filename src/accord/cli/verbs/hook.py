@@ -2,6 +2,7 @@
 
 import os
 import sys
+from _blake2 import blake2b
 
 from accord import errors, jsontext, platform
 from accord.cli.words import Verb
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
     from accord.brains.contract import Brain
     from accord.cli.run import Line
 
+EVENTS = (*HOOK_EVENTS, "wait")
 BRAINS = ("claude", "codex", "gemini", "opencode")
 
+_LEFT_S = 2.0  # for what comes after waiting
+_FOREVER_S = 1e9
 _MOST_SHOWN = 10_000  # bytes of one hand-over: of what is longer, Claude Code shows its model only the beginning
 
 # How what accord says begins. As a prompt it is no person's, and engages nobody.
@@ -30,8 +34,8 @@ HALTED = "(HALT active; cross-agent comms paused)"
 def hook(line: "Line", words: "dict[str, Any]") -> int:
     """An agent goes on as if accord were not there, whatever is wrong with it."""
     event, name = words.get("event"), words.get("brain")
-    if event not in HOOK_EVENTS:
-        raise line.words.wrong(f"EVENT is one of {', '.join(HOOK_EVENTS)}")
+    if event not in EVENTS:
+        raise line.words.wrong(f"EVENT is one of {', '.join(EVENTS)}")
     if name not in BRAINS:
         raise line.words.wrong(f"--brain is one of {', '.join(BRAINS)}")
     try:
@@ -60,12 +64,16 @@ def _run(line: "Line", event: str, name: str) -> None:
     if event == "end":
         line.call("hook.end", this)
         return
+    if event == "wait":
+        _wait(line, this)
+        return
     if event == "start":
         more = {"project": given.get("cwd") or line.io.cwd, "reach": brain.reach(line.io.env)}
         found = line.call("hook.start", {**this, **more})
         _tell_environment(line.io.env, found["identity"])
     else:
-        found = line.call("hook.step", {**this, "event": means, "proves": brain.proves(event, given)})
+        step = {**this, "event": means, "proves": brain.proves(event, given)}
+        found = line.call("hook.step", {**step, **(_stop(line, brain, given) if means == "stop" else {})})
     text = _text(means, found)
     if not text:
         return
@@ -74,6 +82,32 @@ def _run(line: "Line", event: str, name: str) -> None:
         line.io.confirm()  # only what was printed was handed over
         ids = [message["message_id"] for message in found["messages"]]
         line.call("hook.given", {"brain": name, "session": this["session"], "event": event, "ids": ids})
+
+
+def _stop(line: "Line", brain: "Brain", given: "Mapping[str, Any]") -> "dict[str, object]":
+    """What is told of the end of a turn besides."""
+    told: dict[str, object] = {"wait": _wait_s(line) if brain.WAITS else 0}
+    said = brain.said(given)
+    if said is not None:
+        told["said"] = said and blake2b(said.encode(), digest_size=8).hexdigest()
+    return told
+
+
+def _wait_s(line: "Line") -> int:
+    """How long the end of a turn may wait for mail; then this command, too, may take longer than others."""
+    wait_s: int = line.context.settings["stop_wait_s"]
+    if wait_s:
+        line.io.may_take(wait_s + _LEFT_S)
+    return wait_s
+
+
+def _wait(line: "Line", this: "dict[str, Any]") -> None:
+    """Until the session is over, or is to begin a turn: then with the words for that, which say that there is mail."""
+    from accord.wake import TEXT
+
+    line.io.may_take(0)
+    if line.call("hook.wait", {**this, "wait": _FOREVER_S})["woken"]:
+        line.io.out(jsontext.dumps({"text": TEXT}) + "\n")
 
 
 def _brain(name: str) -> "Brain":
@@ -131,7 +165,7 @@ VERBS = {
         hook,
         positional=("event",),
         extra={"event": "HookEvent", "brain": "Label"},
-        notes={"event": f"what happens: {', '.join(HOOK_EVENTS)}", "brain": f"whose hook it is: {', '.join(BRAINS)}"},
+        notes={"event": f"what happens: {', '.join(EVENTS)}", "brain": f"whose hook it is: {', '.join(BRAINS)}"},
         help="Take part in a session of an agent: what its own program runs as a hook.",
     )
 }

@@ -7,15 +7,16 @@ const COMMAND = ["accord"] // `accord install opencode` writes here where it is
 const DEADLINE_MS = 5000
 const MOST_CHARACTERS = 1 << 20 // of an answer
 
-// What accord says, as JSON on one line, or "".
-function ask(event, given) {
+// What accord says, as JSON on one line, or "". `hold` is given what can be ended.
+function ask(event, given, timeout = DEADLINE_MS, hold = () => {}) {
   return new Promise((resolve) => {
     let said = ""
     const [program, ...words] = COMMAND
     const child = spawn(program, [...words, "hook", event, "--brain", "opencode"], {
       stdio: ["pipe", "pipe", "ignore"],
-      timeout: DEADLINE_MS,
+      timeout,
     })
+    hold(child)
     child.on("error", () => resolve(""))
     child.on("close", () => resolve(said))
     child.stdout.on("data", (data) => {
@@ -68,12 +69,31 @@ export const Accord = async ({ client, directory }) => {
     return next
   }
 
+  // While a session waits for its user, accord waits for mail: it ends with the words of a prompt once there is some.
+  async function wait(id, session) {
+    rest(session)
+    const given = { session_id: id, cwd: directory }
+    const said = read(await ask("wait", given, 0, (child) => (session.waiting = child)))
+    const { agent, model } = session
+    const parts = [{ type: "text", text: said }]
+    if (said) await client.session.promptAsync({ path: { id }, body: { agent, model, parts } }).catch(() => {})
+  }
+
+  function rest(session) {
+    session.waiting?.kill()
+  }
+
   return {
     event: async ({ event }) => {
       const part = event.properties?.part
-      if (event.type !== "message.part.updated" || part?.type !== "step-start") return
-      const session = await sessions.get(part.sessionID)
-      if (session) session.answer = part.messageID
+      if (event.type === "message.part.updated" && part?.type === "step-start") {
+        const session = await sessions.get(part.sessionID)
+        if (session) session.answer = part.messageID
+      }
+      if (event.type === "session.idle") {
+        const session = await sessions.get(event.properties.sessionID)
+        if (session) wait(event.properties.sessionID, session)
+      }
     },
 
     // A prompt: a person's, or one that we send below.
@@ -81,6 +101,7 @@ export const Accord = async ({ client, directory }) => {
       const session = await find(sessionID)
       const first = parts.find((part) => part.type === "text")
       if (!session || !first || first.text.startsWith("<accord-mail ")) return
+      rest(session)
       session.agent = message.agent
       session.model = message.model
       const said = session.isNew ? [await text("start", sessionID, session)] : []
@@ -110,8 +131,12 @@ export const Accord = async ({ client, directory }) => {
     },
 
     dispose: async () => {
-      const ids = [...sessions.keys()]
-      await Promise.all(ids.map(async (id) => (await sessions.get(id)) && ask("end", { session_id: id })))
+      const end = async ([id, session]) => {
+        if (!(await session)) return
+        rest(await session)
+        await ask("end", { session_id: id })
+      }
+      await Promise.all([...sessions].map(end))
     },
   }
 }
