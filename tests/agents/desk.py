@@ -14,7 +14,7 @@ from tests.cli.users import User
 from tests.need import need_from_npm
 from tools.npm import with_node
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 120.0
 PROJECT = "web-app"
 
 

@@ -16,7 +16,7 @@ from tools.npm import with_node
 
 pytestmark = [pytest.mark.agents, pytest.mark.covers("I3")]
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 120.0
 WORD = "Done."
 LONG = "x" * 9_000  # characters; see below
 
