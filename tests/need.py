@@ -1,25 +1,27 @@
-"""What a test needs from the machine."""
+"""What a test needs from the machine. Without it the test is skipped, or fails if ACCORD_REQUIRE_ALL=1."""
 
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
+from tools import npm
+
 
 def need(program: str) -> str:
-    """The path of a system program; without it the test is skipped, or fails if ACCORD_REQUIRE_ALL=1."""
+    """The path of a system program."""
     path = shutil.which(program)
     if path is None:
         _lack(f"{program} is not on this machine; install it to run this test")
     return str(path)
 
 
-def need_file(path: Path, what: str, how: str) -> str:
-    """The path of something that is there only once somebody has put it there, and how."""
-    if not path.exists():
-        _lack(f"{what} is not on this machine; {how} installs it")
-    return str(path)
+def need_from_npm(name: str) -> str:
+    """The path of a program that `make programs` fetches; it runs in `npm.with_node`."""
+    for wanted in ("node", name):
+        if not npm.path(wanted).exists():
+            _lack(f"{wanted} is not on this machine; make programs fetches it")
+    return str(npm.path(name))
 
 
 def _lack(message: str) -> None:

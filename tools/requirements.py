@@ -12,15 +12,15 @@ ROW = re.compile(r"^\| (?P<id>[A-Z]\d+(?:\.\d+)?) \| .* \|(?P<later>(?:[^|\\]|\\
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("covered", type=Path, help="what pytest wrote to $ACCORD_COVERED")
+    parser.add_argument("covered", nargs="+", type=Path, help="what pytest wrote to $ACCORD_COVERED")
     parser.add_argument("--promised", nargs="*", default=[], metavar="ID", help="fail if one is not covered")
     arguments = parser.parse_args()
 
-    if not arguments.covered.exists():
-        print(f"{arguments.covered} is not there. Run `make test` first.", file=sys.stderr)
+    if not all(file.exists() for file in arguments.covered):
+        print(f"{arguments.covered[0]} is not there. Run `make test` first.", file=sys.stderr)
         return 1
     later = {row["id"]: row["later"].strip() for row in ROW.finditer(TABLE.read_text())}
-    covered = set(arguments.covered.read_text().split())
+    covered = {id for file in arguments.covered for id in file.read_text().split()}
 
     report(later, covered)
     unknown = covered - later.keys()

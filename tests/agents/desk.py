@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.agents.model import Model
-from tests.agents.programs import need_program
 from tests.agents.vendors import Vendor
 from tests.cli.users import User
+from tests.need import need_from_npm
+from tools.npm import with_node
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 120.0
 PROJECT = "web-app"
 
 
@@ -57,7 +58,8 @@ class Desk:
         self.vendor = vendor
         self.project = folder / PROJECT
         self.project.mkdir()
-        self.program = need_program(vendor.name)
+        self.program = need_from_npm(vendor.name)
+        self.user.env = with_node(self.user.env)
         self._agents: list[Agent] = []
         self.user.json("install", vendor.name)
         self.user.json("register", "ann")
@@ -76,6 +78,8 @@ class Desk:
     def close(self) -> None:
         for agent in self._agents:
             agent.kill()
+            print(agent.said)  # shown where a test failed
+        self.user.run("hub", "stop")
 
     def send(self, text: str, to: str = PROJECT) -> str:
         """The id of a message from ann."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tests.agents.wires import BESIDE, Body, Call, Wire, arguments, shown, wire_of
 
-TIMEOUT_S = 60.0  # for a program to ask; a start of one can take long where several run
+TIMEOUT_S = 120.0  # for a program to ask; a start of one can take a minute where the machine has much else to do
 
 # Tools that run a command, by whatever name a program offers them.
 SHELLS = ("Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command")

@@ -14,8 +14,8 @@ from typing import Any
 
 from tests.agents.desk import Desk
 from tests.agents.model import Model, call, run, say
-from tests.agents.programs import PROGRAMS
 from tests.agents.vendors import VENDORS, Vendor
+from tools.npm import PROGRAMS
 
 RECORDINGS = Path(__file__).parent / "recordings"
 HOME = "/home/ann"  # instead of the folder that it was

@@ -21,7 +21,7 @@ from tests.need import need
 
 pytestmark = [pytest.mark.agents, pytest.mark.covers("I3")]
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 120.0
 
 
 @pytest.fixture

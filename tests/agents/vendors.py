@@ -47,6 +47,9 @@ class Claude:
         return str(event.get("session_id", ""))
 
 
+TRUSTING = "--dangerously-bypass-hook-trust"
+
+
 class Codex:
     name = "codex"
     proves_by_step = False
@@ -57,7 +60,7 @@ class Codex:
         flags = [
             "--json",
             "--skip-git-repo-check",
-            "--dangerously-bypass-hook-trust",
+            TRUSTING,
             "--sandbox",
             "danger-full-access",
         ]
@@ -70,14 +73,19 @@ class Codex:
         return str(event.get("thread_id", ""))
 
 
+BY_KEY = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+
+
 class Gemini:
     name = "gemini"
     proves_by_step = False
 
     def start(self, home: Path, model: Model) -> tuple[list[str], Env]:
         path = home / ".gemini/settings.json"
-        settings = json.loads(path.read_text()) if path.exists() else {}
-        _write(path, {**settings, "security": {"auth": {"selectedType": "gemini-api-key"}}})
+        settings = path.read_text() if path.exists() else "{}"
+        if "gemini-api-key" not in settings:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps({**json.loads(settings), **BY_KEY}))
         env = {
             "GOOGLE_GEMINI_BASE_URL": model.url,
             "GEMINI_API_KEY": "none",
@@ -115,10 +123,8 @@ class OpenCode:
             "OPENCODE_CONFIG_CONTENT": json.dumps(settings),
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
-            # Where there are plugins it asks npm for what they could import, and waits for an answer.
-            "npm_config_registry": "http://127.0.0.1:9",
-            "npm_config_fetch_retries": "0",
         }
+        give_what_plugins_import(home / ".config/opencode")
         return ["run", "--format", "json"], env
 
     def resume(self, command: list[str], session: str) -> list[str]:
@@ -128,9 +134,14 @@ class OpenCode:
         return str(event.get("sessionID", ""))
 
 
+def give_what_plugins_import(folder: Path) -> None:
+    """To OpenCode's eyes: else it asks npm for it, where it has a folder for plugins.
+
+    It does so under a lock, for which the next start waits a minute where the last one ended, or was killed, meanwhile.
+    """
+    (folder / "node_modules").mkdir(parents=True, exist_ok=True)
+    lock = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+    (folder / "package-lock.json").write_text(json.dumps(lock))
+
+
 VENDORS: tuple[Vendor, ...] = (Claude(), Codex(), Gemini(), OpenCode())
-
-
-def _write(path: Path, settings: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(settings))

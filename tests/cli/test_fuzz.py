@@ -19,10 +19,14 @@ from accord.cli.words import GLOBALS, SHORT
 from accord.operations.context import Context, local
 from tests.cli.test_hostile import raw
 from tests.cli.users import EXIT_CODES
+from tests.often import often
 
 # Watched over by `make test` as a whole; a machine under load is no failure.
 UNHURRIED = settings(
-    max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=often(300),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 # These start processes, wait or go on for ever, and have tests of their own.

@@ -40,6 +40,7 @@ from accord.store.transaction import REQUESTS, Transaction, transact
 from accord.testing.conformance.tools import contents, contents_of
 from accord.testing.model import Model
 from tests.conformance.engines import ENGINES, Engine
+from tests.often import often
 
 if TYPE_CHECKING:
     from accord.store.contract import Check, Content, Write
@@ -322,7 +323,9 @@ def compare(engine: Engine, folder: Path, how: settings) -> None:
 
 
 # The same examples each time: whoever meets a failure caused it. New ones are for the long test.
-SHORT = settings(max_examples=120, stateful_step_count=30, deadline=None, derandomize=True, report_multiple_bugs=False)
+SHORT = settings(
+    max_examples=often(120), stateful_step_count=30, deadline=None, derandomize=True, report_multiple_bugs=False
+)
 LONG = settings(max_examples=1000, stateful_step_count=50, deadline=None, print_blob=True)
 
 

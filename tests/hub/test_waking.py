@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from accord import platform
 from accord.client import Connection
+from accord.services import processes
 from accord.wake import TEXT
 from tests.cli.users import User
 from tests.hub.hubs import TIMEOUT_S, operator
@@ -38,7 +38,7 @@ class Session:
         self.name = ""
 
     def start(self, project: Path, process: str = "") -> None:
-        process = process or f"{os.getpid()}:{platform.process_started(os.getpid())}"
+        process = process or processes.named(os.getpid())
         more = {"project": str(project), "process": process, "reach": self.reach}
         self.name = self._call("hook.start", **more)["identity"]
 
@@ -224,7 +224,7 @@ def test_agents_that_only_answer_each_other_wake_nobody(session: Session) -> Non
 
 
 def test_a_process_that_is_gone_is_not_woken(session: Session, tmp_path: Path) -> None:
-    session.start(tmp_path, process=f"{os.getpid()}:1")  # another that had its number
+    session.start(tmp_path, process=processes.named(os.getpid()).replace(":", ":1"))  # another that had its number
     session.send("first")
     assert not session.heard(QUIET_S)
 

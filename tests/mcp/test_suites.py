@@ -13,26 +13,15 @@ import pytest
 
 from tests.cli.users import ACCORD, User
 from tests.doors.mcp_clients import Home
-from tools import npm
+from tests.need import need_from_npm
+from tools.npm import with_node
 
 ROOT = Path(__file__).parents[2]
-CONFORMANCE = "@modelcontextprotocol/conformance/dist/index.js"
-INSPECTOR = ".bin/mcp-inspector"
 
 pytestmark = pytest.mark.agents
 
 # What the suite scores at each revision: scenarios, and the checks in them. With fewer it would pass for saying less.
 SCORED = {"2025-11-25": (30, 70), "2026-07-28": (37, 120)}
-
-
-def need(*names: str) -> None:
-    """Skip, or fail if ACCORD_REQUIRE_ALL=1, without what `make test-agents` fetches."""
-    missing = [name for name in names if not npm.is_there(name)]
-    if missing:
-        message = f"{', '.join(missing)} from npm is not there; make test-agents fetches it"
-        if os.environ.get("ACCORD_REQUIRE_ALL") == "1":
-            pytest.fail(message, pytrace=False)
-        pytest.skip(message)
 
 
 @pytest.fixture
@@ -59,10 +48,10 @@ def url(home: Home) -> Iterator[str]:
 @pytest.mark.covers("I1")
 @pytest.mark.parametrize("revision", SCORED)
 def test_the_conformance_suite_finds_nothing(url: str, revision: str, tmp_path: Path) -> None:
-    need("node", "mcp-conformance")
-    suite = [npm.node(), npm.program("mcp-conformance", CONFORMANCE)]
-    words: list[str | Path] = [*suite, "server", "--url", url, "--requirements", revision, "-o", tmp_path / "found"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    suite = need_from_npm("mcp-conformance")
+    words = [suite, "server", "--url", url, "--requirements", revision, "-o", str(tmp_path / "found")]
+    env = with_node(os.environ)
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     summary = done.stdout.partition("=== SUMMARY ===")[2]
     found = dict(re.findall(r"^[✓✗] ([a-z0-9-]+): (\d+ passed, \d+ failed)", summary, re.MULTILINE))
@@ -76,21 +65,13 @@ def test_the_conformance_suite_finds_nothing(url: str, revision: str, tmp_path: 
 
 @pytest.mark.covers("I1")
 def test_the_inspector_uses_the_tools_through_the_pipe(home: Home) -> None:
-    need("node", "mcp-inspector")
+    inspector = need_from_npm("mcp-inspector")
     home.hub.start()
 
     def inspect(*words: str) -> Any:
-        environment = {**home.environment("ben"), "PATH": f"{npm.node().parent}:{home.user.env['PATH']}"}
-        command: list[str | Path] = [
-            npm.program("mcp-inspector", INSPECTOR),
-            "--cli",
-            "-e",
-            "ACCORD_AGENT=ben",
-            ACCORD,
-            "mcp",
-            *words,
-        ]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        env = with_node(home.environment("ben"))
+        command = [inspector, "--cli", "-e", "ACCORD_AGENT=ben", ACCORD, "mcp", *words]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)
 

@@ -51,8 +51,8 @@ def hub_of(tmp_path: Path) -> Iterator[Callable[[str], Hub]]:
         hub.close()
 
 
-# Each door has tests of its own, too; `make test` goes through one of them.
-MORE = ("commandline-files", "zmq-sqlite", "http-sqlite")
+# Each door has tests of its own, too; `make test` goes through one of them, and through commands without a hub.
+MORE = ("commandline-files", "hubcommandline-sqlite", "zmq-sqlite", "http-sqlite")
 
 
 @pytest.fixture(

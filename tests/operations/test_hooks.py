@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from accord import platform
 from accord.operations import waiting
-from accord.services import leases, sessions
+from accord.services import leases, processes, sessions
 from tests.hubs import Hub
 from tests.operations.conftest import url_of
 from tests.operations.people import refusal, register, send, states, texts
@@ -133,9 +132,9 @@ def test_what_nobody_proves_to_have_seen_comes_again_to_the_next_session(way: Wa
 def test_a_resumed_session_whose_process_is_another_gets_it_again(here: Python, project: Path) -> None:
     """The one before died, with what was before its model; what it still does counts no more."""
     register(here, "ben")
-    mine = f"{os.getpid()}:{platform.process_started(os.getpid())}"
+    mine = processes.named(os.getpid())
     with subprocess.Popen(["/bin/sleep", "60"]) as sleeper:
-        other = f"{sleeper.pid}:{platform.process_started(sleeper.pid)}"
+        other = processes.named(sleeper.pid)
         name = start(here, project, process=other)
         send(here, "ben", name, "first")
         assert step(here, process=other) == ["first"]
@@ -146,7 +145,7 @@ def test_a_resumed_session_whose_process_is_another_gets_it_again(here: Python, 
 
 
 def test_a_session_whose_process_lives_keeps_its_name(here: Python, project: Path) -> None:
-    mine = f"{os.getpid()}:{platform.process_started(os.getpid())}"
+    mine = processes.named(os.getpid())
     name = start(here, project, "one", process=mine)
     assert start(here, project, "two", process=mine) != name
     assert discovered(here, name) == "idle"
@@ -404,7 +403,7 @@ def test_nobody_is_woken_for_ever(here: Python, project: Path, monkeypatch: Any)
 def test_the_wait_of_a_session_that_is_over_ends(here: Python, project: Path) -> None:
     """Also where it could not say so: its process is gone."""
     with subprocess.Popen(["/bin/sleep", "60"]) as sleeper:
-        process = f"{sleeper.pid}:{platform.process_started(sleeper.pid)}"
+        process = processes.named(sleeper.pid)
         start(here, project, process=process)
         sleeper.kill()
     here.do("halt.set", reason="wait")

@@ -21,6 +21,7 @@ from accord.store.open import open_store
 from accord.store.protocols import Store
 from accord.store.transaction import Transaction, transact
 from accord.store.wrap.faulty import chance, faulty, work_twice
+from tests.often import often
 
 pytestmark = pytest.mark.covers("S8")
 
@@ -309,7 +310,8 @@ class Board(RuleBasedStateMachine):
 
 def test_the_board_is_what_the_model_says() -> None:
     run_state_machine_as_test(
-        Board, settings=settings(max_examples=250, stateful_step_count=40, deadline=None, report_multiple_bugs=False)
+        Board,
+        settings=settings(max_examples=often(250), stateful_step_count=40, deadline=None, report_multiple_bugs=False),
     )
 
 

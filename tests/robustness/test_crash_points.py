@@ -12,6 +12,7 @@ import pytest
 from accord.store.engines.sqlite.link import CHECKPOINT_PAGES
 from accord.store.open import open_store
 from accord.store.transaction import transact
+from tests.often import some_of
 from tests.robustness import strace
 from tests.robustness.homes import ENGINES, acknowledged, check_store, prepare, url_in
 from tests.robustness.worker import RESTART_EVERY, change
@@ -128,7 +129,7 @@ def test_killed_at_any_call(engine: str, action: str, quick_path: Path) -> None:
     for piece in ACTIONS[action].must_do[engine]:
         assert any(piece in call.text for call in points), f"the worker did not {piece}"
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda at: killed(job, points[at], quick_path / f"k{at}"), range(len(points))))
+        list(pool.map(lambda at: killed(job, points[at], quick_path / f"k{at}"), some_of(len(points))))
 
 
 def points_of(job: Job, home: Path) -> list[strace.Call]:

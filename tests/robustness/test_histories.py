@@ -69,6 +69,7 @@ def test_what_threads_did_in_memory_is_linearizable(tmp_path: Path) -> None:
     assert history.outcomes["OUTCOME_UNKNOWN"] > 0
 
 
+@pytest.mark.more
 @pytest.mark.covers("S1", "S4")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_transfers_of_killed_processes_happen_once(engine: str, tmp_path: Path) -> None:

@@ -28,13 +28,14 @@ from accord.store.contract import (
     number_id,
 )
 from accord.testing.model import Model
+from tests.often import often
 
 if TYPE_CHECKING:
     from accord.store.contract import Check, Content, Write
 
 pytestmark = pytest.mark.covers("S1")
 
-quick = settings(max_examples=300, derandomize=True, deadline=None)
+quick = settings(max_examples=often(300), derandomize=True, deadline=None)
 
 TEXTS = st.text(max_size=12) | st.text("ab9_-/A. \n", max_size=12) | st.integers(98, 102).map(lambda size: "a" * size)
 

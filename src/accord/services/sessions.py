@@ -5,9 +5,9 @@ session-of      the name of each session, by its brain and its id there
 handed/NAME     what was handed over to an agent and not seen at once, by id (see `mail.py`)
 """
 
-from accord import jsontext, platform
+from accord import jsontext
 from accord.model import HUMAN
-from accord.services import agents, cursors, leases, mail
+from accord.services import agents, cursors, leases, mail, processes
 from accord.store import names
 from accord.store.contract import MAX_PAGE, number_id
 
@@ -41,7 +41,7 @@ class Session:
         self.brain = brain
         self.id = id
         self.project = project  # the folder it works in
-        self.process = process  # `PID:START` of the program; "": not known
+        self.process = process  # of the program, see processes.py; "": not known
         self.reach = reach  # how it can be woken
 
 
@@ -151,22 +151,26 @@ def take(tx: "Transaction", name: str, record: "Record") -> "tuple[list[str], in
 
 
 def idle(tx: "Transaction") -> "list[str]":
-    """Those whose session waits for its user, and can be woken."""
+    """Those whose session waits for its user on this machine, and can be woken."""
     found, after = [], ""
     while page := tx.list(SESSIONS, after, MAX_PAGE, check=False):
         records: list[Any] = [jsontext.loads_own(item.value) for item in page]
-        found += [item.id for item, one in zip(page, records, strict=True) if one["state"] == "idle" and one["reach"]]
+        found += [item.id for item, one in zip(page, records, strict=True) if _is_idle_here(one)]
         after = page[-1].id
     return found
 
 
-def by_process(tx: "Transaction", processes: "set[str]") -> "dict[str, str]":
+def _is_idle_here(record: "Record") -> bool:
+    return record["state"] == "idle" and bool(record["reach"]) and processes.is_here(record["process"])
+
+
+def by_process(tx: "Transaction", wanted: "set[str]") -> "dict[str, str]":
     """Whose sessions run in these."""
     found, after = {}, ""
     while page := tx.list(SESSIONS, after, MAX_PAGE, check=False):
         for item in page:
             record: Any = jsontext.loads_own(item.value)
-            if record["process"] in processes and record["state"] != "ended":
+            if record["process"] in wanted and record["state"] != "ended":
                 found[record["process"]] = item.id
         after = page[-1].id
     return found
@@ -210,13 +214,7 @@ def is_this(record: "Record | None", session: Session) -> bool:
 
 def is_over(record: "Record") -> bool:
     """Known by evidence: it said so, or its process is gone."""
-    return record["state"] == "ended" or not is_alive(record["process"])
-
-
-def is_alive(process: str) -> bool:
-    """Whether a process still runs; one that is not known may."""
-    pid, _, started = process.partition(":")
-    return not pid or platform.process_started(int(pid)) == started
+    return record["state"] == "ended" or not processes.is_alive(record["process"])
 
 
 def shown(record: "Record") -> "dict[str, Any]":

@@ -6,12 +6,14 @@ import socket
 import stat
 from typing import Any
 
+from accord.services import processes
+
 _TIMEOUT_S = 2.0
 
 
 def wake(session: "dict[str, Any]", text: str) -> bool:
     token, _, path = session["reach"].partition(" ")
-    if not _is_its_own(path, session["process"].partition(":")[0]):
+    if not _is_its_own(path, processes.pid_of(session["process"])):
         return False
     lines = [
         {"type": "auth", "token": token},

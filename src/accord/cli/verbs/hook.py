@@ -7,6 +7,7 @@ from _blake2 import blake2b
 from accord import errors, jsontext, platform
 from accord.cli.words import Verb
 from accord.model import HOOK_EVENTS, envelope
+from accord.services import processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _run(line: "Line", event: str, name: str) -> None:
     this = {"brain": name, "session": given["session_id"]}
     pid = brain.pid(line.io.env) or _program(line.io.pid)
     if pid:
-        this["process"] = f"{pid}:{platform.process_started(pid)}"
+        this["process"] = processes.named(pid)
     if event == "end":
         line.call("hook.end", this)
         return

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from accord import errors, platform
 from accord.hub.session import Session
-from accord.services import sessions
+from accord.services import processes, sessions
 from accord.store.transaction import transact
 
 if TYPE_CHECKING:
@@ -36,6 +36,6 @@ def _above(pid: int) -> list[str]:
     found: list[str] = []
     _, above = platform.command_of(pid)
     while above > 1 and len(found) < _MOST_ABOVE:
-        found.append(f"{above}:{platform.process_started(above)}")
+        found.append(processes.named(above))
         _, above = platform.command_of(above)
     return found
