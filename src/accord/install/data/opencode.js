@@ -134,7 +134,7 @@ export const Accord = async ({ client, directory }) => {
       const end = async ([id, session]) => {
         if (!(await session)) return
         rest(await session)
-        await ask("end", { session_id: id })
+        await ask("end", { session_id: id, cwd: directory })
       }
       await Promise.all([...sessions].map(end))
     },
