@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "accord"
 LAYERS = [
     {"errors", "platform", "jsontext", "place", "proof", "cipherkey"},
     {"store.contract", "store.names", "store.pages", "store.protocols"},
-    {"store.local"},
+    {"store.local", "store.remote"},
     {"store.engines", "store.transaction", "store.wrap"},
     {"store.open"},
     {"model", "client"},

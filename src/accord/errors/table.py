@@ -21,6 +21,10 @@
     ├── CommitTooLarge       more than one commit may hold
     ├── UnknownEngine        a store's URL names no engine
     ├── DriverMissing        the engine's driver is not installed
+    ├── EngineUnreachable    nobody answers where the store should be
+    ├── EngineRefused        the store's server does not let accord in
+    ├── EngineTooOld         the store's server lacks what accord needs
+    ├── EngineUnfit          the store's server is set up so that data would be lost
     ├── Usage           a verb, option or parameter that does not exist, is missing or is no such thing
     ├── InvalidConfig        a setting or a configuration file that cannot be read
     ├── NotTrusted           a project's file chooses what it may not before its owner trusts it
@@ -226,6 +230,29 @@ class UnknownEngine(AccordError):
 class DriverMissing(AccordError):
     code, rpc, exit, http = "DRIVER_MISSING", -32029, 78, 500
     text = "The engine {engine} needs a Python package that is not installed. Install it with: pip install {package}"
+
+
+class EngineUnreachable(AccordError):
+    code, rpc, exit, http = "ENGINE_UNREACHABLE", -32120, 69, 503
+    text = "{path} does not answer: {reason}. Start it, or look at its address; nothing was changed."
+
+
+class EngineRefused(AccordError):
+    code, rpc, exit, http = "ENGINE_REFUSED", -32121, 77, 500
+    text = (
+        "{path} refuses: {reason}. Look at the user in the URL, and at the password in $ACCORD_ENGINE_PASSWORD "
+        "or the file that engine_password_file names."
+    )
+
+
+class EngineTooOld(AccordError):
+    code, rpc, exit, http = "ENGINE_TOO_OLD", -32122, 78, 500
+    text = "{path} is {found}, and accord needs {needed} or later. Upgrade the server."
+
+
+class EngineUnfit(AccordError):
+    code, rpc, exit, http = "ENGINE_UNFIT", -32123, 78, 500
+    text = "{path} would lose data: {reason}. {cure}"
 
 
 class Usage(AccordError):
