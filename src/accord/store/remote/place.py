@@ -1,4 +1,4 @@
-"""What follows the engine's name in the URL of a store on another machine: `//USER:PASSWORD@HOST:PORT,.../PATH?OPTIONS`."""
+"""What follows the engine in the URL of a store elsewhere: `//USER:PASSWORD@HOST:PORT,.../PATH?OPTIONS`."""
 
 from urllib.parse import parse_qsl, unquote
 
