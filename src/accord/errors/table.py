@@ -252,7 +252,7 @@ class EngineTooOld(AccordError):
 
 class EngineUnfit(AccordError):
     code, rpc, exit, http = "ENGINE_UNFIT", -32123, 78, 500
-    text = "{path} would lose data: {reason}. {cure}"
+    text = "{path} would lose data: {reason}. Mend that at the server: {cure}."
 
 
 class Usage(AccordError):

@@ -30,6 +30,8 @@ TRIM_EVERY = 1_000  # the writer of each such revision forgets what is older
 
 LOCK_WAIT_S = 30.0
 
+DISTANT = ("expect", "now")  # what only snapshots have to which each read is a round trip
+
 # Collections under this first part hold what people open in an editor: an engine that keeps files keeps
 # each value as a file of its own, byte for byte, and takes edits by hand for commits.
 PLAIN = "doc"
@@ -110,17 +112,18 @@ class Committed(Value):
 class Instant(Value):
     """A moment on the store's clock. Moments of another era, such as before a restart, are over."""
 
-    __slots__ = ("era", "seconds")
+    __slots__ = ("era", "seconds", "slack_s")
 
-    def __init__(self, era: str, seconds: float) -> None:
+    def __init__(self, era: str, seconds: float, slack_s: float = 0.0) -> None:
         self.era = era
         self.seconds = seconds
+        self.slack_s = slack_s  # by how much the clocks of those who share the store may differ
 
     def plus(self, seconds: float) -> "Instant":
-        return Instant(self.era, self.seconds + seconds)
+        return Instant(self.era, self.seconds + seconds, self.slack_s)
 
     def is_over(self, now: "Instant") -> bool:
-        return self.era != now.era or self.seconds <= now.seconds
+        return self.era != now.era or self.seconds + now.slack_s <= now.seconds
 
 
 class Number(Value):

@@ -12,11 +12,17 @@ if TYPE_CHECKING:
 class Snapshot(Protocol):
     """Reads as of one revision; a read that cannot be answered so raises `Moved`.
 
-    It is over when its block was left or a commit was tried with it. What no key can be, such as `A`, is not there.
+    Its view is fixed by what is asked of it first, its revision included. It is over when its block was left or a
+    commit was tried with it. What no key can be, such as `A`, is not there.
     """
 
-    epoch: str  # a random name of this store's history: revisions of two epochs do not compare
-    revision: int
+    @property
+    def epoch(self) -> str:
+        """A random name of this store's history: revisions of two epochs do not compare."""
+        ...
+
+    @property
+    def revision(self) -> int: ...
 
     def __enter__(self) -> "Self": ...
 
@@ -32,6 +38,18 @@ class Snapshot(Protocol):
 
     def collections(self, prefix: str = "", after: str = "", limit: int = 100) -> "Sequence[str]":
         """Names, in order, of the collections ever written to, emptied ones too."""
+        ...
+
+
+class Distant(Protocol):
+    """A snapshot to which each read is a round trip has these too (`contract.DISTANT`)."""
+
+    def expect(self, wanted: "Sequence[tuple[str, str]]") -> None:
+        """These (collection, id), "" for a collection's head, will most likely be read: fetch them with the first."""
+        ...
+
+    def now(self) -> Instant:
+        """The time of the first read."""
         ...
 
 

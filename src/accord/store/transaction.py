@@ -24,7 +24,7 @@ from accord.store.contract import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TypeVar
 
     from accord.store.contract import Check, Committed, Template, Write
@@ -127,8 +127,19 @@ class Transaction:
         self.delete(collection, number)
         return number
 
+    def expect(self, wanted: "Iterable[tuple[str, str]]") -> None:
+        """These (collection, id), "" for a collection's head, will most likely be read; it only saves time."""
+        expect: Callable[[Sequence[tuple[str, str]]], None] | None = getattr(self._snapshot, "expect", None)
+        if expect is not None:
+            expect(tuple(wanted))
+
+    def was_read(self) -> "Sequence[tuple[str, str]]":
+        """What was read and checked so far, to be expected by a next try."""
+        return (*self._items_read, *((collection, "") for collection in self._heads_read))
+
     def now(self) -> "Instant":
-        return self._ledger.now()
+        now: Callable[[], Instant] = getattr(self._snapshot, "now", self._ledger.now)
+        return now()
 
     @property
     def revision(self) -> str:
@@ -227,6 +238,7 @@ def transact(
     params: bytes = b"",
     timeout_s: float | None = None,
     rivals: bool = False,
+    expected: "Sequence[tuple[str, str]]" = (),
 ) -> "T":
     """Run `work` and commit what it wrote, all or nothing, as if it had run alone.
 
@@ -234,6 +246,7 @@ def transact(
     with Numbers in them: they come back as ints. With a `key` the result, which must then be JSON, is kept
     for 7 days, and the same key with the same `params` answers it without running `work` to an end again.
     With `rivals`, who most likely change the same things, it does not try without the lock first, where there is one.
+    What is `expected` to be read (`Transaction.expect`) saves an engine on another machine round trips.
     """
     request = None if key is None else Request(key, params)
     exclusive: Callable[[float], Batch] | None = getattr(store, "exclusive", None)
@@ -241,6 +254,9 @@ def transact(
         timeout_s = getattr(store, "patience_s", LOCK_WAIT_S)
     deadline = time.monotonic() + timeout_s
     unknown: errors.OutcomeUnknown | None = None  # of a try before, which nothing has told since
+    wanted = list(expected)
+    if request is not None:
+        wanted.append((request.collection, request.id))
     tries = 0
     while True:
         left_s = deadline - time.monotonic()
@@ -249,10 +265,10 @@ def transact(
         tries += 1
         try:
             if exclusive is None or (tries == 1 and not rivals):
-                return _run(store, work, request, left_s)
+                return _run(store, work, request, left_s, wanted)
             # Under the lock nobody can come first again.
             with exclusive(left_s) as batch:
-                result = _run(batch, work, request, left_s)
+                result = _run(batch, work, request, left_s, wanted)
             return result
         except (Conflict, Moved):
             if exclusive is None:
@@ -266,17 +282,29 @@ def transact(
             unknown = error
 
 
-def _run(ledger: "Ledger", work: "Callable[[Transaction], T]", request: Request | None, timeout_s: float) -> "T":
+def _run(
+    ledger: "Ledger",
+    work: "Callable[[Transaction], T]",
+    request: Request | None,
+    timeout_s: float,
+    wanted: "list[tuple[str, str]]",
+) -> "T":
+    """One try; one in vain leaves in `wanted` what it read."""
     with ledger.snapshot() as snapshot:
         tx = Transaction(ledger, snapshot)
-        if request is not None and (answer := request.find(tx)):
-            # Whoever committed it may have died before it was durable.
-            ledger.sync()
-            return answer[0]  # type: ignore[return-value]
-        result = work(tx)
-        if request is not None and tx.has_writes:
-            request.keep(tx, result)
-        done = tx.commit(timeout_s)
+        tx.expect(wanted)
+        try:
+            if request is not None and (answer := request.find(tx)):
+                # Whoever committed it may have died before it was durable.
+                ledger.sync()
+                return answer[0]  # type: ignore[return-value]
+            result = work(tx)
+            if request is not None and tx.has_writes:
+                request.keep(tx, result)
+            done = tx.commit(timeout_s)
+        except (Conflict, Moved):
+            wanted[:] = tx.was_read()
+            raise
     return _numbered(result, done.numbers) if done is not None and done.numbers else result
 
 

@@ -1,11 +1,11 @@
 """What wrappers have in common: they hand on what they do not change."""
 
-from accord.store.contract import LOCK_WAIT_S
+from accord.store.contract import DISTANT, LOCK_WAIT_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Protocol, Self
+    from typing import Any, Protocol, Self
 
     from accord.store.contract import Content, Instant
     from accord.store.protocols import Exclusive, Ledger, Snapshot, Store, Watch
@@ -50,8 +50,20 @@ class AroundSnapshot:
 
     def __init__(self, inner: "Snapshot") -> None:
         self.inner = inner
-        self.epoch = inner.epoch
-        self.revision = inner.revision
+
+    @property
+    def epoch(self) -> str:
+        return self.inner.epoch
+
+    @property
+    def revision(self) -> int:
+        return self.inner.revision
+
+    def __getattr__(self, name: str) -> "Any":
+        """What a snapshot has where each read is a round trip."""
+        if name in DISTANT:
+            return getattr(self.inner, name)
+        raise AttributeError(name)
 
     def __enter__(self) -> "Self":
         self.inner.__enter__()

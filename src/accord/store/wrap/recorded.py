@@ -158,6 +158,7 @@ class _Snapshot(AroundSnapshot):
         super().__init__(inner)
         self._log = log
         self._called = called
+        self._known = inner.epoch, inner.revision  # which fixes its view before the moment that is noted
         self._taken = time.monotonic_ns() if log.counts_at_once else None
 
     def get(self, collection: str, id: str) -> "Item | None":
@@ -183,7 +184,8 @@ class _Snapshot(AroundSnapshot):
 
     def _call(self, what: str, collection: str, **facts: object) -> str:
         """A read tells of the moment when its snapshot was taken; in a batch, of one before the block is left."""
-        place = {"collection": _text(collection), "epoch": self.epoch, "snapshot": self.revision, "taken": self._taken}
+        epoch, revision = self._known
+        place = {"collection": _text(collection), "epoch": epoch, "snapshot": revision, "taken": self._taken}
         return self._log.call(what, self._called, **place, **facts)
 
 

@@ -7,7 +7,8 @@ at first, another one for each check. A check that fails raises. This proves an 
     def test_engine(check, tmp_path):
         check(functools.partial(open_store, f"mine:{tmp_path}/store"))
 
-and `checks_with_exclusive()` or `checks_without_exclusive()`, as the engine has a write lock or not.
+and `checks_with_exclusive()` or `checks_without_exclusive()`, as the engine has a write lock or not; what few engines
+cannot have, or not in reasonable time, is in `checks_with_own_clock()` and `checks_with_long_history()`.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,9 @@ from accord.testing.conformance import (
     lifetime,
     limits,
     loading,
+    long_history,
     optimistic,
+    own_clock,
     reading,
     threads,
     transactions,
@@ -51,6 +54,16 @@ def checks_without_exclusive() -> list[Check]:
 def checks_across_processes() -> list[Check]:
     """What holds on an engine whose places several processes can open."""
     return _checks_in(across_processes)
+
+
+def checks_with_own_clock() -> list[Check]:
+    """What holds on an engine whose clock is not one that somebody may set."""
+    return _checks_in(own_clock)
+
+
+def checks_with_long_history() -> list[Check]:
+    """What holds on every engine that keeps its history itself; it takes more than 100,000 commits."""
+    return _checks_in(long_history)
 
 
 def _checks_in(module: ModuleType) -> list[Check]:

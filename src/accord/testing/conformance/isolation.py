@@ -56,11 +56,13 @@ def check_a_snapshot_keeps_its_view_or_says_that_it_moved(open_store: Opener) ->
             assert revision_of(store) == revision + 1
 
 
-def check_a_first_read_is_as_of_the_snapshot_too(open_store: Opener) -> None:
-    """The view is fixed when the snapshot is taken, not when it is first read from."""
+def check_the_first_read_fixes_the_view(open_store: Opener) -> None:
+    """Whatever is read first, if only the revision: what is read later is as of that."""
     with opened(open_store) as store, opened(open_store) as other:
         _fill(store)
+        revision = revision_of(store)
         with store.snapshot() as snapshot:
+            assert snapshot.revision == revision
             other.commit([], [Put("c", "a", b"other"), Put("c", "new", b""), Delete("c", "b"), Append("d", b"")])
             unless_moved(lambda: snapshot.get("c", "new"), None)
             unless_moved(lambda: snapshot.head("d").last, 0)

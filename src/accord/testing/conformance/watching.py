@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from accord import errors
-from accord.store.contract import KEPT_REVISIONS, TRIM_EVERY, Append, Change, Delete, Put, number_id
+from accord.store.contract import Append, Change, Delete, Put, number_id
 from accord.store.protocols import Store, Watch
 from accord.testing.conformance.tools import (
     LONG_S,
@@ -123,30 +123,6 @@ def check_several_watches_each_get_every_change(open_store: Opener) -> None:
             assert [change.revision for change in take(watch, 10)] == revisions
 
 
-def check_forgotten_history_is_refused_and_kept_history_whole(open_store: Opener) -> None:
-    """A watch from too far back, or too slow, is told so instead of missing changes."""
-    with opened(open_store) as store, store.watch([""], 0) as slow:
-        append(store, "first")
-        take(slow, 1)
-        many_commits(store, KEPT_REVISIONS + 2 * TRIM_EVERY - 2)
-        newest = append(store, "rare").revision
-        assert newest % TRIM_EVERY == 0
-        oldest = newest - KEPT_REVISIONS
-        with raises(errors.HistoryGone):
-            store.watch([""], 0)
-        with raises(errors.HistoryGone):
-            _drain(slow, newest)
-        with store.watch([""], oldest) as watch:
-            assert [change.revision for change in take(watch, 2500)] == list(range(oldest + 1, oldest + 2501))
-        with store.watch(["rare"], oldest) as watch:
-            assert [change.revision for change in take(watch, 1)] == [newest]
-    with opened(open_store) as store:
-        with raises(errors.HistoryGone):
-            store.watch([""], 0)
-        with store.watch([""], oldest) as watch:
-            assert [change.revision for change in take(watch, 1)] == [oldest + 1]
-
-
 def check_another_epoch_is_refused(open_store: Opener) -> None:
     with opened(open_store) as store:
         append(store, "c")
@@ -232,13 +208,6 @@ def _delay(watch: Watch, writer: Store) -> float:
     came_at = time.monotonic()
     timer.join()
     return came_at - committed_at[0]
-
-
-def _drain(watch: Watch, newest: int) -> None:
-    """To the newest change, none left out."""
-    while watch.revision < newest:
-        before = watch.revision
-        assert [change.revision for change in take(watch, 1)] == [before + 1]
 
 
 def _numbered(collection: str, *numbers: int) -> tuple[tuple[str, str], ...]:
