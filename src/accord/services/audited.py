@@ -29,12 +29,17 @@ _UNREAD = ("audit.", "config.", "halt.", "home.", "hub.")  # operations that rea
 
 class Audited:
     def __init__(self, ledger: "Ledger", who: str, uid: int, operation: str, made: list[int]) -> None:
-        self.snapshot = ledger.snapshot
         self._made = made  # gets the number of each entry
         self._ledger = ledger
         self._who = who
         self._uid = uid
         self._operation = operation
+
+    def snapshot(self) -> "Snapshot":
+        snapshot = self._ledger.snapshot()
+        if hasattr(snapshot, "expect"):
+            snapshot.expect([(AUDIT, "")])
+        return snapshot
 
     def commit(
         self,

@@ -89,7 +89,22 @@ def send(store: "Store", actor: "Actor", draft: Draft, inbox_limit: int) -> list
             tx.put(f"answered/{actor.name}", draft.reply_to, pointer)
         return to
 
-    return transact(store, work)
+    return transact(store, work, expected=_expected(actor, draft))
+
+
+def _expected(actor: "Actor", draft: Draft) -> "list[tuple[str, str]]":
+    """What sending will most likely read, and the collections in which it will get numbers."""
+    named = [name for name in draft.to if name != ALL]
+    wanted = [(agents.AGENTS, name) for name in (actor.name, *named) if name != HUMAN]
+    wanted += [(f"mail/{name}", "") for name in named]
+    wanted.append((f"sent/{actor.name}", ""))
+    if not draft.is_new:
+        wanted.append((MESSAGES, draft.id))
+    if draft.reply_to:
+        wanted.append((MESSAGES, draft.reply_to))
+    if draft.conversation:
+        wanted.append((thread_of(draft.conversation), ""))
+    return wanted
 
 
 def unread(store: "Store", name: str, limit: int) -> "dict[str, Any]":

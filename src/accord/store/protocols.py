@@ -45,7 +45,10 @@ class Distant(Protocol):
     """A snapshot to which each read is a round trip has these too (`contract.DISTANT`)."""
 
     def expect(self, wanted: "Sequence[tuple[str, str]]") -> None:
-        """These (collection, id), "" for a collection's head, will most likely be read: fetch them with the first."""
+        """These (collection, id), "" for a collection's head, will most likely be read: fetch them with the first.
+
+        It may be asked several times.
+        """
         ...
 
     def now(self) -> Instant:
