@@ -1,9 +1,11 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.conformance.engines import ENGINES
 from tests.hubs import Hub
 from tests.operations.ways import CommandLine, Http, HubCommandLine, Python, Unix, Way, Zmq
 
@@ -13,6 +15,9 @@ WAYS: list[tuple[Callable[[str, Hub], Way], str]] = [
     (lambda engine, hub: Python(engine), "python-memory"),
     (lambda engine, hub: Python(engine), "python-sqlite"),
     (lambda engine, hub: Python(engine), "python-files"),
+    (lambda engine, hub: Python(engine), "python-redis"),
+    (lambda engine, hub: Python(engine), "python-etcd"),
+    (lambda engine, hub: Python(engine), "python-firebase"),
     (lambda engine, hub: CommandLine(engine), "commandline-sqlite"),
     (lambda engine, hub: CommandLine(engine), "commandline-files"),
     (lambda engine, hub: HubCommandLine(engine, hub=hub), "hubcommandline-sqlite"),
@@ -20,6 +25,9 @@ WAYS: list[tuple[Callable[[str, Hub], Way], str]] = [
     (Zmq, "zmq-sqlite"),
     (Http, "http-sqlite"),
 ]
+
+
+ALL = {engine.name for engine in ENGINES}
 
 
 @pytest.fixture(autouse=True)
@@ -33,8 +41,9 @@ def user_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def url_of(engine: str, folder: Path) -> str:
-    return f"{engine}:{folder}/store.{engine}"
+def url_of(name: str, folder: Path) -> str:
+    """A place of the test's own on an engine."""
+    return next(engine for engine in ENGINES if engine.name == name).url(folder / name)
 
 
 @pytest.fixture
@@ -51,12 +60,24 @@ def hub_of(tmp_path: Path) -> Iterator[Callable[[str], Hub]]:
         hub.close()
 
 
-# Each door has tests of its own, too; `make test` goes through one of them, and through commands without a hub.
-MORE = ("commandline-files", "hubcommandline-sqlite", "zmq-sqlite", "http-sqlite")
+def params(*names: str) -> list[Any]:
+    """Parameters named after engines; those of servers come with `make test-more`."""
+    servers = {engine.name for engine in ENGINES if engine.server}
+    return [pytest.param(name, marks=[pytest.mark.more] if name in servers else []) for name in names if name in ALL]
+
+
+# Each door has tests of its own, too; `make test` goes through one of them, and through commands without a hub. What
+# engines on servers promise to services is in their conformance.
+MORE = ("commandline-files", "hubcommandline-sqlite", "zmq-sqlite", "http-sqlite", "python-redis", "python-etcd",
+        "python-firebase")  # fmt: skip
 
 
 @pytest.fixture(
-    params=[pytest.param(way, id=way[1], marks=[pytest.mark.more] if way[1] in MORE else []) for way in WAYS]
+    params=[
+        pytest.param(way, id=way[1], marks=[pytest.mark.more] if way[1] in MORE else [])
+        for way in WAYS
+        if way[1].partition("-")[2] in ALL
+    ]
 )
 def way(request: pytest.FixtureRequest, tmp_path: Path, hub_of: Callable[[str], Hub]) -> Way:
     make, name = request.param
@@ -65,7 +86,7 @@ def way(request: pytest.FixtureRequest, tmp_path: Path, hub_of: Callable[[str], 
     return found
 
 
-@pytest.fixture(params=["memory", "sqlite", "files"])
+@pytest.fixture(params=params("memory", "sqlite", "files", "redis", "etcd", "firebase"))
 def here(request: pytest.FixtureRequest, tmp_path: Path) -> Python:
     """In this process, on every engine."""
     return Python(url_of(request.param, tmp_path))
@@ -77,7 +98,7 @@ def memory(tmp_path: Path) -> Python:
     return Python(url_of("memory", tmp_path))
 
 
-@pytest.fixture(params=["sqlite", "files"])
+@pytest.fixture(params=params("sqlite", "files", "redis", "etcd", "firebase"))
 def lone_shell(request: pytest.FixtureRequest, tmp_path: Path) -> CommandLine:
     """Processes that do all of it themselves, on every engine that outlives one."""
     return CommandLine(url_of(request.param, tmp_path))
