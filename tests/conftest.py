@@ -5,6 +5,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long one example takes says more of what else the machine does than of accord.
+settings.register_profile("accord", deadline=None)
+settings.load_profile("accord")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -407,7 +407,7 @@ BYTES = st.one_of(
 )
 
 
-@settings(max_examples=often(400), deadline=None)
+@settings(max_examples=often(400))
 @given(st.lists(BYTES, max_size=4))
 def test_any_bytes(messages: list[bytes]) -> None:
     """Nothing raises; all that is sent is JSON-RPC; and each well-formed request with an id gets one answer."""

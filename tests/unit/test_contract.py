@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.covers("S1")
 
-quick = settings(max_examples=often(300), derandomize=True, deadline=None)
+quick = settings(max_examples=often(300), derandomize=True)
 
 TEXTS = st.text(max_size=12) | st.text("ab9_-/A. \n", max_size=12) | st.integers(98, 102).map(lambda size: "a" * size)
 

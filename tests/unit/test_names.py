@@ -32,7 +32,7 @@ NAMES = st.one_of(
 @example("people", "a" * 97 + "A")
 @example("people", "_c")
 @example("people", "\U0010ffff\0")
-@settings(max_examples=often(1000), derandomize=True, deadline=None)
+@settings(max_examples=often(1000), derandomize=True)
 def test_every_name_makes_a_key_and_comes_back(base: str, name: str) -> None:
     collection, id = names.to_key(base, name)
     check_collection(collection)
@@ -43,13 +43,13 @@ def test_every_name_makes_a_key_and_comes_back(base: str, name: str) -> None:
 
 
 @given(st.lists(NAMES, min_size=2, max_size=8, unique=True))
-@settings(max_examples=often(200), derandomize=True, deadline=None)
+@settings(max_examples=often(200), derandomize=True)
 def test_different_names_have_different_keys(different: list[str]) -> None:
     assert len({names.to_key("people", name) for name in different}) == len(different)
 
 
 @given(st.text(max_size=40))
-@settings(max_examples=often(200), derandomize=True, deadline=None)
+@settings(max_examples=often(200), derandomize=True)
 def test_names_that_differ_in_case_differ_where_case_is_not_kept(name: str) -> None:
     variants = {name, name.upper(), name.lower()}
     keys = {"/".join(names.to_key("people", variant)).lower() for variant in variants}
