@@ -24,7 +24,6 @@ from tests.often import often
 # Watched over by `make test` as a whole; a machine under load is no failure.
 UNHURRIED = settings(
     max_examples=often(300),
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

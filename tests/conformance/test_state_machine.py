@@ -323,10 +323,8 @@ def compare(engine: Engine, folder: Path, how: settings) -> None:
 
 
 # The same examples each time: whoever meets a failure caused it. New ones are for the long test.
-SHORT = settings(
-    max_examples=often(120), stateful_step_count=30, deadline=None, derandomize=True, report_multiple_bugs=False
-)
-LONG = settings(max_examples=1000, stateful_step_count=50, deadline=None, print_blob=True)
+SHORT = settings(max_examples=often(120), stateful_step_count=30, derandomize=True, report_multiple_bugs=False)
+LONG = settings(max_examples=1000, stateful_step_count=50, print_blob=True)
 
 
 @pytest.mark.covers("S1", "S2")

@@ -193,6 +193,4 @@ def test_a_queue_is_as_the_model_for_long(machine: type[Queues]) -> None:
 
 
 def run(machine: type[Queues], examples: int, steps: int) -> None:
-    run_state_machine_as_test(
-        machine, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
-    )
+    run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=steps))

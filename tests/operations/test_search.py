@@ -112,7 +112,7 @@ def test_hostile_queries_as_commands(shell: CommandLine) -> None:
 
 
 @pytest.mark.covers("T5.3")
-@settings(max_examples=often(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=often(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=st.text(alphabet=st.characters(codec="utf-8"), max_size=40))
 def test_any_query_is_answered(memory: Python, query: str) -> None:
     memory.do("agent.register", identity="ann", force=True)

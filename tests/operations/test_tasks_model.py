@@ -311,12 +311,12 @@ class Board(RuleBasedStateMachine):
 def test_the_board_is_what_the_model_says() -> None:
     run_state_machine_as_test(
         Board,
-        settings=settings(max_examples=often(250), stateful_step_count=40, deadline=None, report_multiple_bugs=False),
+        settings=settings(max_examples=often(250), stateful_step_count=40, report_multiple_bugs=False),
     )
 
 
 @pytest.mark.long
 def test_the_board_is_what_the_model_says_for_long() -> None:
     run_state_machine_as_test(
-        Board, settings=settings(max_examples=2000, stateful_step_count=60, deadline=None, report_multiple_bugs=False)
+        Board, settings=settings(max_examples=2000, stateful_step_count=60, report_multiple_bugs=False)
     )

@@ -244,7 +244,7 @@ def has_any_order(steps: list[Step]) -> bool:
 
 
 @given(few_steps())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_the_verdict_is_that_of_trying_every_order(steps: list[Step]) -> None:
     verdict = has_any_order(steps)
     assert has_order(steps) == verdict
@@ -316,7 +316,7 @@ seeds = st.integers(0, 2**32)
 
 
 @given(seeds, st.integers(1, 3), st.sampled_from([0, 500, 3000]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_a_correct_store_did_is_accepted(seed: int, keys: int, spread: int) -> None:
     done = Simulation(seed, [("box", f"k{n}") for n in range(keys)], spread).run(60)
     check_registers(done)
@@ -379,7 +379,7 @@ def lose_a_write(done: History) -> History | None:
 def test_what_is_spoiled_is_rejected(spoil: Callable[[History], History | None]) -> None:
     # Not every history can be spoiled in every way.
     @given(seeds, st.integers(1, 40), st.sampled_from([0, 500, 3000]))
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+    @settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
     def reject(seed: int, count: int, spread: int) -> None:
         spoiled = spoil(Simulation(seed, [A], spread).run(count))
         assume(spoiled is not None)

@@ -40,7 +40,7 @@ def same(one: object, other: object) -> bool:
 
 
 @given(VALUES, st.booleans())
-@settings(max_examples=often(400), derandomize=True, deadline=None)
+@settings(max_examples=often(400), derandomize=True)
 def test_both_read_what_either_wrote(value: object, ascii: bool) -> None:
     text = jsontext.dumps(value)
     assert text == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -52,7 +52,7 @@ def test_both_read_what_either_wrote(value: object, ascii: bool) -> None:
 @given(nearly_json())
 @example('{"a":1,"a":1}')
 @example('"\\ud800\\u0041"')
-@settings(max_examples=often(1000), derandomize=True, deadline=None)
+@settings(max_examples=often(1000), derandomize=True)
 def test_what_is_read_is_what_json_reads(text: str) -> None:
     try:
         value = jsontext.loads(text)
@@ -65,7 +65,7 @@ def test_what_is_read_is_what_json_reads(text: str) -> None:
 
 
 @given(st.binary(max_size=40))
-@settings(max_examples=often(500), derandomize=True, deadline=None)
+@settings(max_examples=often(500), derandomize=True)
 def test_bytes_are_refused_or_read_as_text(text: bytes) -> None:
     try:
         value = jsontext.loads(text)

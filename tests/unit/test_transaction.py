@@ -65,7 +65,7 @@ def kept(store: Store, key: str) -> dict[str, object]:
     st.integers(1, 8),
     st.booleans(),
 )
-@settings(max_examples=often(500), derandomize=True, deadline=None)
+@settings(max_examples=often(500), derandomize=True)
 def test_a_page_shows_what_was_written_over_what_is_stored(
     stored: set[str], written: list[tuple[str, bytes | None]], after: str, limit: int, reverse: bool
 ) -> None:
@@ -170,7 +170,7 @@ def test_what_is_committed_is_what_was_read_and_written() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers(0, 3).map(Number) | ANSWERS, max_size=5))
-@settings(max_examples=often(200), derandomize=True, deadline=None)
+@settings(max_examples=often(200), derandomize=True)
 def test_numbers_in_a_result_become_ints_and_stay_so_when_kept(result: dict[str, object]) -> None:
     store = new_store()
     store.commit([], [Append("c", b"")] * 6)
@@ -189,7 +189,7 @@ def test_numbers_in_a_result_become_ints_and_stay_so_when_kept(result: dict[str,
 
 
 @given(ANSWERS)
-@settings(max_examples=often(200), derandomize=True, deadline=None)
+@settings(max_examples=often(200), derandomize=True)
 def test_any_json_can_be_a_kept_answer(answer: object) -> None:
     store = new_store()
 
@@ -382,7 +382,7 @@ def test_time_that_is_over_allows_one_try() -> None:
 
 
 @given(st.integers(1, 10_000))
-@settings(max_examples=often(100), derandomize=True, deadline=None)
+@settings(max_examples=often(100), derandomize=True)
 def test_pauses_grow_to_a_tenth_of_a_second(tries: int) -> None:
     longest_s = min(0.001 * 2**tries, 0.1) if tries < 100 else 0.1
     pauses = [transaction._pause_s(tries) for _ in range(20)]
