@@ -82,7 +82,9 @@ def test_the_transcript_in_the_readme_is_what_the_demo_prints() -> None:
     "page", [page for page in PAGES if "```console" in page.read_text()], ids=lambda page: page.stem
 )
 def test_the_commands_in_the_docs_print_what_stands_there(page: Path, tmp_path: Path) -> None:
-    """All commands of a page, one after another in one shell, in a home of their own."""
+    """All commands of a page, one after another in one shell, in a home of their own, with the files that it shows."""
+    for name, text in re.findall(r"```sh ([a-z.]+)\n(.*?)```", page.read_text(), re.DOTALL):
+        (tmp_path / name).write_text(text)
     blocks = re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
     commands = [line[2:] for line in "".join(blocks).splitlines() if line.startswith("$ ")]
     script = "\n".join(f"echo {shlex.quote('$ ' + command)}\n{command} || exit 1" for command in commands)
