@@ -100,7 +100,8 @@ def _answer(
         "notes": notes,
         **({"diff": "".join(diffs)} if is_dry else {}),
     }
-    lines = [f"{change.did:9}  {one_line(change.path)}\n" for change in changes]
+    would = "would be " if is_dry else ""
+    lines = [f"{would}{change.did:9}  {one_line(change.path)}\n" for change in changes]
     line.answer(result, lambda: "".join([*diffs, *lines, *(f"{note}\n" for note in notes)]))
 
 
