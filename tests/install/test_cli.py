@@ -95,6 +95,15 @@ def test_a_project_is_the_work_tree_that_one_is_in(user: User) -> None:
 
 
 @pytest.mark.parametrize("verb", ["install", "uninstall"])
+def test_ones_home_is_no_project(user: User, verb: str) -> None:
+    """Its .claude/settings.json is one's own: taken out for the project, it would be gone for all of them."""
+    done = user.run(verb, "claude", "--project", cwd=user.folder)
+    assert (done.code, done.error) == (2, "USAGE")
+    assert "The project here is your home" in done.err
+    assert files(user) == {}
+
+
+@pytest.mark.parametrize("verb", ["install", "uninstall"])
 def test_what_an_agent_may_not(user: User, verb: str) -> None:
     user.json("register", "ann")
     for more in ([], ["--dry-run"]):

@@ -36,6 +36,8 @@ def _run(line: "Line", words: "dict[str, Any]", is_install: bool) -> None:
         raise line.words.wrong("Give either --project or --user")
     _check_right(line, is_dry=bool(words.get("dry_run")))
     site = _site(line, _PROJECT if words.get("project") else _USER)
+    if not site.is_user and site.project == os.path.realpath(site.user_home):
+        raise line.words.wrong("The project here is your home, whose settings are your own. Leave out --project")
     from accord.install import doing
 
     home = line.context.home
