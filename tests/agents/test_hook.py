@@ -17,7 +17,7 @@ from accord.cli.io import GIVEN
 from accord.cli.verbs.hook import BRAINS
 from accord.wake import TEXT
 from tests.agents.record import FIRST, HOME, RECORDINGS, SECOND
-from tests.cli.users import Done, User
+from tests.cli.users import ACCORD, Done, User
 from tests.hubs import Hub
 
 pytestmark = pytest.mark.covers("I3")
@@ -403,6 +403,8 @@ NO_INPUTS = [
     b'{"session_id": ""}',
     b'{"session_id": "1", "prompt": []}',
     b'{"session_id": "1", "cwd": 1}',
+    b'{"session_id": "1", "cwd": "/x"}',  # and no hook_event_name
+    b'{"session_id": "1", "cwd": "/x", "hook_event_name": {}}',
     b'{"session_id": "' + b"x" * 100_000 + b'"}',
     b"\xff",
     b"[" * 100_000,
@@ -423,6 +425,28 @@ def test_what_is_broken_is_told_to_who_asks_and_in_the_way_of_nobody(claude: Ses
         told = claude.hook("start", start, "--verbose", **env)
         assert (told.code, told.out) == (0, "")
         assert told.err.startswith("accord: ")
+
+
+@pytest.mark.parametrize("way", ["alone", "through-a-hub"])
+def test_an_agent_is_told_commands_that_its_shell_finds(
+    tmp_path: Path, hub_of: Callable[[User], Hub], way: str
+) -> None:
+    """The bare name leads nowhere where accord is not on the PATH, and elsewhere where it was installed with a home."""
+    session = Session(tmp_path, "claude")
+    if way == "through-a-hub":
+        hub_of(session.user).start()
+    start, prompt, *_ = session.recorded
+    assert "\nTo write: accord send --from" in session.play(start)
+    plain = {"PATH": "/usr/bin:/bin"}
+    whole = f"{ACCORD} send --from {NAME}"
+    assert f"\nTo write: {whole}" in session.play(start, **plain)
+    session.send(FIRST)
+    assert f"\nAnswer: {whole}" in session.play(prompt, **plain)
+    home = tmp_path / "the team's"
+    done = session.hook("start", start["given"], "--home", str(home))
+    (command,) = re.findall("Who is there: (accord .*)[.] Your mail", session.shown(start, json.loads(done.out)))
+    found = session.user.run("-c", command, command=["sh"], env={"ACCORD_HOME": "/proc/nowhere"})
+    assert re.search(f"^{NAME} .* claude idle", found.out, re.MULTILINE)
 
 
 def test_a_closed_output_hands_over_nothing(claude: Session) -> None:

@@ -137,6 +137,8 @@ def test_errors_have_their_code_and_their_details(home: Home) -> None:
             assert "ann" in lost.structured_content["error_message"]
             assert refused(await ben.call_tool("nothing", {})) == "METHOD_NOT_FOUND"
             assert refused(await ben.call_tool("doc", {"do": "burn"})) == "USAGE"
+            misspelt = await ben.call_tool("call", {"operation": "thread", "parameters": {}})
+            assert "call takes an operation's name and its params" in misspelt.structured_content["error_message"]
             with pytest.raises(MCPError) as caught:
                 await ben.read_resource("accord://doc/none")
             assert caught.value.data == {"uri": "accord://doc/none"}

@@ -73,7 +73,9 @@ def test_a_dry_run_shows_what_would_change_and_writes_nothing(user: User, name: 
         assert (done.code, done.err) == (0, "")
         assert not user.home.exists()
         assert files(user) == {}
-    assert "+++ " in user.run("install", name, "--dry-run").out
+    shown = user.run("install", name, "--dry-run").out
+    assert "+++ " in shown
+    assert f"would be created    {user.folder}/" in shown
     user.run("install", name)
     there = files(user)
     found = user.json("uninstall", name, "--dry-run")
@@ -90,6 +92,15 @@ def test_a_project_is_the_work_tree_that_one_is_in(user: User) -> None:
     assert (user.work / ".mcp.json").exists()
     assert user.run("uninstall", "claude", "--project").code == 0
     assert not (user.work / ".mcp.json").exists()
+
+
+@pytest.mark.parametrize("verb", ["install", "uninstall"])
+def test_ones_home_is_no_project(user: User, verb: str) -> None:
+    """Its .claude/settings.json is one's own: taken out for the project, it would be gone for all of them."""
+    done = user.run(verb, "claude", "--project", cwd=user.folder)
+    assert (done.code, done.error) == (2, "USAGE")
+    assert "The project here is your home" in done.err
+    assert files(user) == {}
 
 
 @pytest.mark.parametrize("verb", ["install", "uninstall"])
@@ -233,5 +244,5 @@ def test_the_scripts_find_accord_as_a_module_too(user: User) -> None:
     assert ACCORD not in (scripts / "_accord.py").read_text()
     assert script(user, scripts, "discover", PATH="/nowhere").code == 0
     done = user.run("-S", str(scripts / "discover.py"), command=[sys.executable], env={"PATH": "/nowhere"})
-    assert done.code == 1
-    assert "accord is not on the PATH" in done.err
+    assert (done.code, done.json["error_code"]) == (127, "COMMAND_NOT_FOUND")
+    assert "accord is not on the PATH" in done.json["error_message"]

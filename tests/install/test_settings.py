@@ -3,6 +3,7 @@
 import json
 import os
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -265,7 +266,7 @@ def test_a_foreign_server_of_that_name_is_left_alone(place: Place, path: str, te
         ("a = ", "is no TOML"),
         ("[[[", "is no TOML"),
         ("mcp_servers = 1\n", "that is no table"),
-        ('mcp_servers = {mine = {command = "x"}}\n', "is not changed here"),
+        ('mcp_servers = {mine = {command = "x"}}\n', r"not as \[mcp_servers.NAME\]"),
     ],
 )
 def test_toml_that_cannot_be_changed_is_left_alone(place: Place, text: str, reason: str) -> None:
@@ -319,6 +320,33 @@ def test_the_vendors_variables_move_the_files(place: Place, name: str, variable:
     found = doing.look(name, place.site("user", env={variable: str(moved)}), place.home, True)
     paths = {change.path.removeprefix(f"{moved}/") for change in found if change.path.startswith(str(moved))}
     assert there <= paths
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("claude", "CLAUDE_CONFIG_DIR"),
+        ("codex", "CODEX_HOME"),
+        ("gemini", "GEMINI_CLI_HOME"),
+        ("opencode", "XDG_CONFIG_HOME"),
+    ],
+)
+def test_who_has_two_folders_of_settings_installs_in_each(place: Place, name: str, variable: str) -> None:
+    """As one for work, beside the usual one: what is done in one leaves the other alone."""
+    work = place.user / "work"
+    sites = [place.site("user", env={variable: f"{work}/"}), place.site("user")]
+    there = []
+    for site in sites:
+        found = doing.do(name, site, place.home, True, 10)
+        assert {change.did for change in found} == {"created"}
+        there.append([Path(change.path) for change in found])
+    assert all(work in path.parents for path in there[0])
+    found = doing.do(name, sites[0], place.home, False, 10)
+    assert {change.did for change in found} == {"removed"}
+    assert not any(path.exists() for path in there[0])
+    assert all(path.exists() for path in there[1])
+    doing.do(name, sites[1], place.home, False, 10)
+    assert not place.lying()
 
 
 def _value(text: str, kind: str) -> Any:

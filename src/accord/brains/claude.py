@@ -6,6 +6,7 @@ if TYPE_CHECKING:
 
     from accord.brains.contract import Given
 
+NEEDS = ("hook_event_name",)
 WAITS = True
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     Given = Mapping[str, Any]
 
     class Brain(Protocol):
+        NEEDS: tuple[str, ...]  # what each of its hooks brings besides a session_id
         WAITS: bool  # whether its user can wait for the hook at the end of a turn
 
         def means(self, event: str, given: Given) -> str:

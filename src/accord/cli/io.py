@@ -1,6 +1,7 @@
 """All that a verb sees of the world outside: what it prints, reads and is told. A hub gives it another one."""
 
 import os
+import sys
 
 from accord import errors
 
@@ -101,13 +102,16 @@ class LocalIo:
             raise errors.FileUnreadable(path="standard input", reason=error.strerror) from None
 
     def read_given(self) -> dict[str, object]:
-        """What a hook gets as a JSON object on standard input: the fields that some brain looks at."""
+        """What a hook gets as a JSON object on standard input: the fields that some brain looks at.
+
+        And `command`: how a shell where it runs calls this accord.
+        """
         from accord import jsontext
 
         found = jsontext.loads(self.read_input(_MOST_GIVEN), _MOST_GIVEN)
         if not isinstance(found, dict):
             raise errors.InvalidJson(reason="standard input holds no object")
-        return {name: found[name] for name in GIVEN if name in found}
+        return {**{name: found[name] for name in GIVEN if name in found}, "command": _command(self.env)}
 
     def may_take(self, seconds: float) -> None:
         """Have a hook, which has a deadline, end within so long from now; 0: it has none any more."""
@@ -133,6 +137,19 @@ class LocalIo:
             raise errors.FileUnreadable(path=path, reason=error.strerror) from None
         finally:
             os.close(fd)
+
+
+def _command(env: "Mapping[str, str]") -> str:
+    """By its name, where the PATH leads to this one under it; else by its path."""
+    path = os.path.abspath(sys.argv[0])
+    name = os.path.basename(path)
+    if name != "accord":
+        return "accord"  # `python -m accord`
+    for folder in env.get("PATH", "").split(os.pathsep):
+        found = f"{folder}/{name}"
+        if os.path.isfile(found) and os.access(found, os.X_OK):
+            return name if os.path.realpath(found) == os.path.realpath(path) else path
+    return path
 
 
 def _read(fd: int, most: int, pieces: list[bytes]) -> bytes:

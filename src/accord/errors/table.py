@@ -334,7 +334,7 @@ class TokenInvalid(AccordError):
 
 class InvalidId(AccordError):
     code, rpc, exit, http = "INVALID_ID", -32040, 65, 400
-    text = "{id!r} is no id: ids have 1 to 64 of a-z, 0-9, - and _. Leave it out, and accord makes one."
+    text = "{id!r} is no id: ids have 1 to 64 of a-z, 0-9, - and _. Check it, or leave it out for something new."
 
 
 class RecipientNeverRegistered(AccordError):

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from accord.install.edits import Edit
     from accord.install.site import Site
 
+MOVED_BY = "CLAUDE_CONFIG_DIR"
+
 # PostToolBatch, and not PostToolUse: see docs/design/agents.md.
 EVENTS = {
     "SessionStart": "start",
@@ -19,7 +21,7 @@ EVENTS = {
 
 
 def edits(site: "Site") -> "list[Edit]":
-    moved = site.moved("CLAUDE_CONFIG_DIR")
+    moved = site.moved(MOVED_BY)
     if site.is_user:
         settings = f"{moved or f'{site.user_home}/.claude'}/settings.json"
         servers = f"{moved or site.user_home}/.claude.json"

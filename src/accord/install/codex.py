@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from accord.install.edits import Edit
     from accord.install.site import Site
 
+MOVED_BY = "CODEX_HOME"
+
 EVENTS = {
     "SessionStart": "start",
     "UserPromptSubmit": "prompt",
@@ -22,7 +24,7 @@ _SECONDS = {"stop": STOP_S, "end": 3}  # it gives SessionEnd no more
 
 
 def edits(site: "Site") -> "list[Edit]":
-    folder = site.in_home("CODEX_HOME", ".codex") if site.is_user else f"{site.project}/.codex"
+    folder = site.in_home(MOVED_BY, ".codex") if site.is_user else f"{site.project}/.codex"
     command, *args = site.words("mcp")
     hooks = [
         Hook(

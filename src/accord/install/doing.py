@@ -32,8 +32,9 @@ def notes(name: str, site: "Site") -> list[str]:
 
 
 def _planned(name: str, site: "Site", home: "Home", is_install: bool) -> "tuple[list[Change], Record]":
-    record = Record(home, name, site.scope, site.folder)
-    edits = _module(name).edits(site)
+    module = _module(name)
+    record = Record(home, name, site.scope, site.root(module.MOVED_BY))
+    edits = module.edits(site)
     if is_install:
         return changes.plan_install(edits, record, secret=site.is_user), record
     return changes.plan_uninstall(edits, record), record

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from accord.install.edits import Edit
     from accord.install.site import Site
 
+MOVED_BY = "GEMINI_CLI_HOME"
+
 EVENTS = {
     "SessionStart": "start",
     "BeforeAgent": "prompt",
@@ -19,7 +21,7 @@ EVENTS = {
 
 
 def edits(site: "Site") -> "list[Edit]":
-    folder = site.in_home("GEMINI_CLI_HOME", "") if site.is_user else site.project
+    folder = site.in_home(MOVED_BY, "") if site.is_user else site.project
     command, *args = site.words("mcp")
     hooks = [
         Hook(

@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from accord.install.site import Site
 
 
+MOVED_BY = "XDG_CONFIG_HOME"
+
+
 def edits(site: "Site") -> "list[Edit]":
     if site.is_user:
-        folder = f"{site.in_home('XDG_CONFIG_HOME', '.config')}/opencode"
+        folder = f"{site.in_home(MOVED_BY, '.config')}/opencode"
         config, plugins = _config(folder), f"{folder}/plugins"
     else:
         config, plugins = _config(site.project), f"{site.project}/.opencode/plugins"

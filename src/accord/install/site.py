@@ -1,5 +1,6 @@
 """Where something is installed, and what it is to call."""
 
+import os
 import shlex
 
 from accord import place
@@ -32,10 +33,16 @@ class Site:
 
     def in_home(self, variable: str, usual: str) -> str:
         """A folder of a vendor in the user's home, which a variable of the vendor's may move."""
-        return self._env.get(variable) or f"{self.user_home}/{usual}"
+        return self.moved(variable) or f"{self.user_home}/{usual}"
 
     def moved(self, variable: str) -> str:
-        return self._env.get(variable, "")
+        """Where a variable of the vendor's has moved a folder; "" where it has not."""
+        path = self._env.get(variable, "")
+        return path and os.path.abspath(path)
+
+    def root(self, variable: str) -> str:
+        """What tells this install from others: one who moves the folder back and forth has two of them."""
+        return (self.is_user and self.moved(variable)) or self.folder
 
     def words(self, *words: str) -> list[str]:
         """A command of accord, as words."""

@@ -10,15 +10,13 @@ if TYPE_CHECKING:
     from accord.install.edits import Edit
     from accord.install.site import Site
 
+MOVED_BY = "CLAUDE_CONFIG_DIR"
 SCRIPTS = ("hub", "register", "unregister", "send", "check", "discover")
 
 
 def edits(site: "Site") -> "list[Edit]":
     """The same twice: Codex, Gemini CLI and OpenCode look in .agents, Claude Code only in .claude."""
-    if site.is_user:
-        claude = f"{site.moved('CLAUDE_CONFIG_DIR') or f'{site.user_home}/.claude'}"
-    else:
-        claude = f"{site.project}/.claude"
+    claude = site.in_home(MOVED_BY, ".claude") if site.is_user else f"{site.project}/.claude"
     found: list[Edit] = []
     for folder in (f"{site.folder}/.agents", claude):
         files = ["SKILL.md", "scripts/_accord.py", *(f"scripts/{name}.py" for name in SCRIPTS)]

@@ -39,7 +39,7 @@ def put(text: str, table: tuple[str, ...], new: dict[str, Any]) -> str:
         gap = "" if not text else newline if text.endswith("\n") else newline * 2
         lines = [f"[{'.'.join(table)}]", *(f"{key} = {_shown(one)}" for key, one in new.items())]
         made = text + gap + "".join(line + newline for line in lines)
-    return _checked(made, wanted)
+    return _checked(made, wanted, table)
 
 
 def remove(text: str, table: tuple[str, ...]) -> str:
@@ -56,7 +56,7 @@ def remove(text: str, table: tuple[str, ...]) -> str:
         text = text[:start] + text[end:]
     if not above and table[0] not in value(text):
         del wanted[table[0]]  # it was there only by what was in it
-    return _checked(text, wanted)
+    return _checked(text, wanted, table)
 
 
 def _place(wanted: dict[str, Any], table: tuple[str, ...]) -> dict[str, Any]:
@@ -131,7 +131,8 @@ def _shown(one: Any) -> str:
     return '"' + "".join(f"\\u{ord(char):04x}" if char < " " or char == "\x7f" else char for char in escaped) + '"'
 
 
-def _checked(text: str, wanted: dict[str, Any]) -> str:
+def _checked(text: str, wanted: dict[str, Any], table: tuple[str, ...]) -> str:
     if not _is_toml(text) or tomllib.loads(text) != wanted:
-        raise NotToml("has the table written in a way that is not changed here")
+        above = ".".join(table[:-1])
+        raise NotToml(f"has {above} in a form that accord does not change, and not as [{above}.NAME]")
     return text

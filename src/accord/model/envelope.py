@@ -28,26 +28,50 @@ _HIDDEN_TAGS = [*range(0xE0000, 0xE0080), *range(0xE0100, 0xE01F0)]
 _ESCAPES = {code: f"\\u{code:04x}" for code in _HIDDEN} | {code: f"\\U{code:08x}" for code in _HIDDEN_TAGS}
 
 
-def render(messages: "list[dict[str, Any]]", nonce: str, most_bytes: int, reader: str = "") -> str:
+class Shell:
+    """How an agent goes on that runs commands: under which name, and how its shell calls accord."""
+
+    def __init__(self, reader: str = "", accord: str = "accord") -> None:
+        self._reader = f"--from {reader} " if reader else ""
+        self._accord = accord
+
+    def answer(self, id: str) -> str:
+        return f"{self._accord} send {self._reader}--reply-to {id} --message TEXT"
+
+    def read(self, id: str) -> str:
+        return f"{self._accord} thread {id}"
+
+
+class Tools:
+    """How an agent goes on that has tools over MCP, and perhaps no shell."""
+
+    def answer(self, id: str) -> str:
+        return f"the tool send, with reply_to {id}"
+
+    def read(self, id: str) -> str:
+        return f"the tool thread, with conversation {id}"
+
+
+def render(messages: "list[dict[str, Any]]", nonce: str, most_bytes: int, ways: "Shell | Tools") -> str:
     """The messages, as `mail.check` has them, inside a fence with a number that no sender can know.
 
     Of each all of the header is shown. Their bodies share what is left of `most_bytes`: the long ones are cut, and say
-    how to read the rest. `reader` is the agent that would answer.
+    how to read the rest.
     """
     start = [f'<accord-mail n="{nonce}" messages="{len(messages)}">', _RULE]
     end = f'</accord-mail n="{nonce}">'
-    headers = [_header(message, f"--from {reader} " if reader else "") for message in messages]
+    headers = [_header(message, ways) for message in messages]
     said = [*start, end, *(line for header in headers for line in header)]
     left = most_bytes - _size(said)
     bodies = [str(message["message"]) for message in messages]
     rooms = _rooms([_first_size(body, most_bytes) for body in bodies], left)
     lines = start
     for message, header, body, room in zip(messages, headers, bodies, rooms, strict=True):
-        lines += [*header, *_shown(body, room, str(message["message_id"]))]
+        lines += [*header, *_shown(body, room, ways.read(_word(message["message_id"])))]
     return "\n".join([*lines, end])
 
 
-def _header(message: "Mapping[str, Any]", sender: str) -> "list[str]":
+def _header(message: "Mapping[str, Any]", ways: "Shell | Tools") -> "list[str]":
     id = _word(message["message_id"])
     thread = message.get("conversation") or message["message_id"]
     lines = [
@@ -56,7 +80,7 @@ def _header(message: "Mapping[str, Any]", sender: str) -> "list[str]":
         f"Message: {id}  Thread: {_word(thread)}",
     ]
     lines += [f"{name.capitalize()}: {_word(message[name])}" for name in ("type", "channel") if message.get(name)]
-    return [*lines, f"Answer: accord send {sender}--reply-to {id} --message TEXT"]
+    return [*lines, f"Answer: {ways.answer(id)}"]
 
 
 def _who(message: "Mapping[str, Any]") -> str:
@@ -103,13 +127,13 @@ def _rooms(sizes: "Sequence[int]", left: int) -> "list[int]":
     return rooms
 
 
-def _shown(body: str, room: int, id: str) -> "list[str]":
+def _shown(body: str, room: int, how: str) -> "list[str]":
     """The lines of a body that fit; where some do not, a line that says so."""
     kept: list[str] = []
     lines = _lines(body[: room + 1])  # each character takes a byte at least
     if len(body) <= room and _size(lines) <= room:
         return lines
-    note = f"(cut here, of {len(body)} characters. Read all of it with: accord thread {_word(id)})"
+    note = f"(cut here, of {len(body)} characters. Read all of it with: {how})"
     left = room - len(note.encode()) - 1
     for line in lines:
         size = len(line.encode()) + 1

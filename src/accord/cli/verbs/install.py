@@ -36,6 +36,8 @@ def _run(line: "Line", words: "dict[str, Any]", is_install: bool) -> None:
         raise line.words.wrong("Give either --project or --user")
     _check_right(line, is_dry=bool(words.get("dry_run")))
     site = _site(line, _PROJECT if words.get("project") else _USER)
+    if not site.is_user and site.project == os.path.realpath(site.user_home):
+        raise line.words.wrong("The project here is your home, whose settings are your own. Leave out --project")
     from accord.install import doing
 
     home = line.context.home
@@ -100,7 +102,8 @@ def _answer(
         "notes": notes,
         **({"diff": "".join(diffs)} if is_dry else {}),
     }
-    lines = [f"{change.did:9}  {one_line(change.path)}\n" for change in changes]
+    would = "would be " if is_dry else ""
+    lines = [f"{would}{change.did:9}  {one_line(change.path)}\n" for change in changes]
     line.answer(result, lambda: "".join([*diffs, *lines, *(f"{note}\n" for note in notes)]))
 
 

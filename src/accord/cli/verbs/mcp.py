@@ -354,6 +354,6 @@ def _name_to_register(asked: "Message") -> str:
 VERBS = {
     "mcp": Verb(
         mcp,
-        help="Speak MCP on standard input and output, for whoever $ACCORD_AGENT is: for the settings of an MCP client.",
+        help="Speak MCP on standard input and output, for $ACCORD_AGENT, or for the session that started it.",
     ),
 }

@@ -71,8 +71,13 @@ def _running(who: "dict[str, Any]") -> str:
 
 VERBS = {
     "sent": Verb(sent, "mail.sent", positional=("sender",), names={"sender": "from"}, mine=("sender",)),
-    "receipt": Verb(receipt, "mail.receipt", positional=("id",)),
-    "thread": Verb(thread, "mail.thread", positional=("conversation",)),
+    "receipt": Verb(receipt, "mail.receipt", positional=("id",), notes={"id": "the id of the message"}),
+    "thread": Verb(
+        thread,
+        "mail.thread",
+        positional=("conversation",),
+        notes={"conversation": "the id of the conversation, or of a message in it"},
+    ),
     "search": Verb(search, "mail.search", positional=("query",)),
     "discover": Verb(discover, "agent.discover"),
 }

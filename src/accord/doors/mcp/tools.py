@@ -65,7 +65,7 @@ def asked(tool: str, arguments: Mapping[str, Any], agent: str) -> tuple[str, dic
     if tool == CALL:
         name = params.get("operation")
         inner = params.get("params") or {}
-        if not isinstance(name, str) or not isinstance(inner, dict):
+        if not isinstance(name, str) or not isinstance(inner, dict) or not {"operation", "params"}.issuperset(params):
             raise errors.Usage(reason="call takes an operation's name and its params", see=f"the resource {OPERATIONS}")
         return name, _as_oneself(name, dict(inner), agent)
     names = TOOLS.get(tool, ())
@@ -96,7 +96,7 @@ def answer(result: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
 
 
 def fenced(messages: list[dict[str, Any]]) -> str:
-    return envelope.render(messages, os.urandom(16).hex(), MOST_SHOWN)
+    return envelope.render(messages, os.urandom(16).hex(), MOST_SHOWN, envelope.Tools())
 
 
 def failure(error: errors.AccordError) -> tuple[str, dict[str, Any]]:
@@ -203,7 +203,8 @@ def _as_oneself(name: str, params: dict[str, Any], agent: str) -> dict[str, Any]
         return {**params, **dict.fromkeys(missing, agent)}
     if any(operations.parameters(function)[word][1] for word in missing):
         reason = (
-            "This connection has no agent's name. Register one: call(operation: agent.register), or set ACCORD_AGENT"
+            "This connection has no agent's name. Register one: call(operation: agent.register, "
+            "params: {identity: NAME}), or set ACCORD_AGENT"
         )
         raise errors.Usage(reason=reason, see="docs/how-to/mcp.md")
     return params

@@ -1,6 +1,7 @@
 """Written by accord install. Finds the command `accord`, and becomes it."""
 
 import importlib.util
+import json
 import os
 import shutil
 import sys
@@ -14,7 +15,9 @@ def become(*words: str) -> None:
     try:
         os.execv(command[0], command)  # noqa: S606 - a shell would only be in the way
     except OSError as error:
-        sys.exit(f"{command[0]} cannot be run: {error.strerror}")
+        raise _failure(
+            f"{command[0]} cannot be run: {error.strerror}. Nothing was done. Run: accord install skill"
+        ) from None
 
 
 def _found() -> list[str]:
@@ -25,6 +28,14 @@ def _found() -> list[str]:
         return [path]
     if importlib.util.find_spec("accord"):
         return [sys.executable, "-m", "accord"]
-    sys.exit(
-        "accord is not on the PATH, and this Python has no module accord. Install it, or run: accord install skill"
+    raise _failure(
+        "accord is not on the PATH, and this Python has no module accord. Nothing was done. Put its folder on the "
+        "PATH, or have a person run, where accord is: accord install skill"
     )
+
+
+def _failure(text: str) -> SystemExit:
+    """As accord itself says that a command was not found."""
+    shown = {"status": "error", "error_code": "COMMAND_NOT_FOUND", "error_message": text, "details": {}}
+    print(json.dumps(shown, ensure_ascii=False, separators=(",", ":")))
+    return SystemExit(127)
