@@ -606,6 +606,36 @@ def test_clumsy_clients_are_told_and_go_on(home: Home) -> None:
         assert pipe.answer("ten")["result"]["structuredContent"]["halted"] is None
 
 
+ODD_REQUESTS = [
+    {"method": "resources/subscribe", "params": [1]},
+    {"method": "resources/subscribe", "params": {"uri": [1]}},
+    {"method": "tools/call", "params": [1]},
+    {"method": "tools/call", "params": {"name": "call", "arguments": [1]}},
+    {"method": "tools/call", "params": {"name": "call", "arguments": {"operation": "agent.register", "params": [1]}}},
+    {"method": "subscriptions/listen", "params": [1]},
+    {"method": "subscriptions/listen", "params": {"notifications": [1]}},
+    {"method": "subscriptions/listen", "params": {"notifications": {"resourceSubscriptions": 1}}},
+    {"method": []},
+]
+
+
+@pytest.mark.covers("I1", "Q3")
+def test_no_message_of_a_client_ends_the_pipe_nor_keeps_it_from_the_next_hub(home: Home) -> None:
+    home.hub.start()
+    listening = {"jsonrpc": "2.0", "id": "listening", "method": "subscriptions/listen", "params": {"notifications": {}}}
+    with Pipe(home) as pipe:
+        pipe.begin()
+        pipe.say(listening, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": {}}})
+        for number, request in enumerate(ODD_REQUESTS, 1):
+            pipe.say({"jsonrpc": "2.0", **request}, {"jsonrpc": "2.0", "id": number, **request})
+        pipe.say(asking("before", "discover"))
+        assert not pipe.answer("before")["result"]["isError"]
+        home.hub.close()
+        pipe.say(asking("after", "discover"))
+        assert not pipe.answer("after")["result"]["isError"]
+    home.user.json("hub", "stop")
+
+
 def test_many_calls_at_once_are_all_answered(home: Home) -> None:
     home.hub.start()
     with Pipe(home) as pipe:
