@@ -107,7 +107,7 @@ def test_the_tools_are_few_and_short_and_fit_their_operations() -> None:
         for word in words:
             function: Any = operations.find(f"{group}.{word}")
             is_listed = f"\n{group}.{word}(" in everything
-            assert is_listed == (function.right == "agent" and not function.here), word
+            assert is_listed == (function.right == "agent" and not function.here and group != "hook"), word
 
 
 @pytest.mark.covers("I1")
@@ -244,8 +244,11 @@ def test_under_a_halt_nothing_is_handed_over_and_the_model_is_told_so(home: Home
             with pytest.raises(MCPError, match="HALT active"):
                 await ben.read_resource("accord://inbox")
             home.user.json("unhalt")
-            for tool, given in [("check", {}), calls[0]]:
+            for tool, given in [("check", {}), *calls]:
                 assert refused(await ben.call_tool(tool, given)) == "NOT_ENGAGED", "that is for a person to lift"
+            step = {"brain": "claude", "session": "1", "event": "prompt"}
+            prompted = await ben.call_tool("call", {"operation": "hook.step", "params": step})
+            assert refused(prompted) == "METHOD_NOT_FOUND", "whether a person has prompted it is not for a model to say"
             home.user.json("engage", "ben")
             assert "| secret" in said(await ben.call_tool("check", {}))
 
@@ -606,7 +609,7 @@ def test_clumsy_clients_are_told_and_go_on(home: Home) -> None:
         assert pipe.answer("ten")["result"]["structuredContent"]["halted"] is None
 
 
-ODD_REQUESTS = [
+ODD_REQUESTS: list[dict[str, Any]] = [
     {"method": "resources/subscribe", "params": [1]},
     {"method": "resources/subscribe", "params": {"uri": [1]}},
     {"method": "tools/call", "params": [1]},
