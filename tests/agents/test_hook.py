@@ -15,6 +15,7 @@ import pytest
 from accord import brains
 from accord.cli.io import GIVEN
 from accord.cli.verbs.hook import BRAINS
+from accord.model import HALTED
 from accord.wake import TEXT
 from tests.agents.record import FIRST, HOME, RECORDINGS, SECOND
 from tests.cli.users import Done, User
@@ -199,6 +200,23 @@ def test_a_prompt_that_no_person_wrote_engages_nobody(claude: Session, said: str
     assert claude.play(ours) == ""
     assert claude.state(id) == "queued"
     assert f"| {FIRST}" in claude.play(prompt)
+
+
+@pytest.mark.covers("X8")
+def test_an_agent_at_work_is_told_once_that_everything_is_halted(claude: Session) -> None:
+    start, prompt, step, *_, stop, _ = claude.recorded
+    claude.play(start)
+    claude.play(prompt)
+    claude.send(FIRST)
+    claude.user.run("halt", "a test")
+    assert claude.play(step) == f"accord: {HALTED}"
+    assert claude.play(step) == ""
+    assert claude.play(stop) == ""
+
+
+def test_a_session_begins_where_nothing_can_be_told_to_its_commands(claude: Session) -> None:
+    nowhere = str(claude.user.folder / "no" / "such" / "file")
+    assert f"accord: you are {NAME}," in claude.play(claude.recorded[0], CLAUDE_ENV_FILE=nowhere)
 
 
 class Waiting:

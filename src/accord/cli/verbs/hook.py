@@ -6,7 +6,7 @@ from _blake2 import blake2b
 
 from accord import errors, jsontext, platform
 from accord.cli.words import Verb
-from accord.model import HOOK_EVENTS, envelope
+from accord.model import HALTED, HOOK_EVENTS, envelope
 from accord.services import processes
 
 TYPE_CHECKING = False
@@ -28,8 +28,6 @@ _MOST_SHOWN = 10_000  # bytes of one hand-over: of what is longer, Claude Code s
 _OWN = ("accord: ", "<accord-mail ")
 
 _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox")
-
-HALTED = "(HALT active; cross-agent comms paused)"
 
 
 def hook(line: "Line", words: "dict[str, Any]") -> int:
@@ -71,7 +69,7 @@ def _run(line: "Line", event: str, name: str) -> None:
     if event == "start":
         more = {"project": given.get("cwd") or line.io.cwd, "reach": brain.reach(line.io.env)}
         found = line.call("hook.start", {**this, **more})
-        _tell_environment(line.io.env, found["identity"])
+        _tell_environment(line, found["identity"])
     else:
         step = {**this, "event": means, "proves": brain.proves(event, given)}
         found = line.call("hook.step", {**step, **(_stop(line, brain, given) if means == "stop" else {})})
@@ -134,7 +132,7 @@ def _text(event: str, found: "Mapping[str, Any]") -> str:
     parts = []
     if event == "start":
         parts.append(_WELCOME.format(name=found["identity"]))
-    if found["halted"] is not None and event in ("start", "prompt"):
+    if found["halted"] is not None and event != "stop":  # which would keep the agent going
         parts.append(f"accord: {HALTED}")
     if found["messages"]:
         more = [f"accord: {found['remaining']} more wait; accord check --identity {found['identity']}"]
@@ -144,12 +142,16 @@ def _text(event: str, found: "Mapping[str, Any]") -> str:
     return "\n".join(parts)
 
 
-def _tell_environment(env: "Mapping[str, str]", name: str) -> None:
+def _tell_environment(line: "Line", name: str) -> None:
     """Let the commands of the session act under its name, where its program reads a file for that."""
-    path = env.get("CLAUDE_ENV_FILE", "")
-    if path:
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(f"export ACCORD_AGENT={name}\n")
+    path = line.io.env.get("CLAUDE_ENV_FILE", "")
+    try:
+        if path:
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(f"export ACCORD_AGENT={name}\n")
+    except OSError as error:  # the model is told its name all the same
+        if "--verbose" in line.words.globals:
+            line.io.err(f"accord: {path} cannot be written: {error.strerror}\n")
 
 
 _WELCOME = """\
