@@ -247,6 +247,21 @@ def test_agents_that_only_answer_each_other_keep_nobody_going(here: Python, proj
     assert step(here, "stop") == ["of another thread"]
 
 
+def test_agents_that_answer_each_other_at_length_hide_nobody(here: Python, project: Path, monkeypatch: Any) -> None:
+    """Who is stopped by what they say is not heard only once all of that was handed over."""
+    monkeypatch.setenv("ACCORD_THREAD_HOPS_LIMIT", "1")
+    register(here, "ben")
+    name = start(here, project)
+    ping = "ping" + " " * sessions.MOST_BYTES
+    for _ in range(2):
+        send(here, "ben", name, ping, conversation="ping")
+    assert step(here, "stop") == []
+    assert not woken(here)
+    send(here, "human", name, "enough?")
+    assert woken(here)
+    assert step(here, "stop") == [ping]
+
+
 class Later:
     """The end of a turn that waits, meanwhile."""
 

@@ -207,13 +207,12 @@ def _keep_going(
     tx: "Transaction", context: "Context", name: str, record: "dict[str, Any]", halted: "str | None"
 ) -> "dict[str, Any]":
     """At the end of a turn new mail keeps the agent going; not for ever, if no person asks for more."""
-    if not _may_go_on(context, record):
+    most_hops = context.settings["thread_hops_limit"]
+    if halted is not None or not _may_go_on(context, record):
         return _NOTHING
-    before = dict(record)
+    if not sessions.is_worth_a_turn(tx, name, record, most_hops):
+        return _NOTHING  # what waits does so until something else has the agent go on
     taken = _take(tx, name, record, halted)
-    if sessions.is_storm(tx, taken["ids"], context.settings["thread_hops_limit"]):
-        record.update(before)  # it waits until something else has the agent go on
-        return _NOTHING
     if taken["ids"]:
         record["kept"] += 1
         record["state"] = "busy"

@@ -5,6 +5,8 @@ session-of      the name of each session, by its brain and its id there
 handed/NAME     what was handed over to an agent and not seen at once, by id, and to which session (see `mail.py`)
 """
 
+from itertools import islice
+
 from accord import errors, jsontext
 from accord.model import HUMAN
 from accord.services import agents, cursors, leases, mail, processes
@@ -13,7 +15,7 @@ from accord.store.contract import MAX_PAGE, number_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from accord.services.agents import Actor
@@ -31,6 +33,7 @@ _HEADER = 320
 WAKE_S = 30.0  # in which one who was woken begins a turn
 HAND_OVER_S = 10.0  # from taking messages to having handed them over
 
+_MOST_LOOKED_AT = 200  # messages, for one that is worth a turn
 _MOST_AWAY = 100  # handed over and not seen yet; who does not even see these gets no more
 
 
@@ -153,7 +156,7 @@ def take(tx: "Transaction", name: str, record: "Record") -> "tuple[list[str], in
     if not waiting:
         return [], 0
     now = tx.now()
-    taken = record["taken"] if record["until"] and leases.left_s(record["until"], now) else []
+    taken = _taken(record, now)
     away = {*record["given"], *taken}
     if len(away) >= _MOST_AWAY:
         return [], waiting
@@ -199,18 +202,31 @@ def wake(tx: "Transaction", name: str, most_kept: int, most_hops: int) -> "Recor
     is_cared_for = any(record[until] and leases.left_s(record[until], now) for until in ("woken", "waits"))
     if is_cared_for or record["kept"] >= most_kept:
         return None
-    ids, _ = _next(tx, name, record, {*record["given"]})
-    if not ids or is_storm(tx, ids, most_hops):
+    if not is_worth_a_turn(tx, name, record, most_hops):
         return None
-    record["woken"] = leases.until(tx.now(), WAKE_S)
+    record["woken"] = leases.until(now, WAKE_S)
     record["kept"] += 1
     keep(tx, name, record)
     return record
 
 
-def is_storm(tx: "Transaction", ids: "Sequence[str]", most_hops: int) -> bool:
-    """Whether all of these belong to threads in which agents have long answered nobody but each other."""
-    return bool(ids) and all(_hops(tx, mail.shown(tx, id), most_hops) >= most_hops for id in ids)
+def is_worth_a_turn(tx: "Transaction", name: str, record: "Record", most_hops: int) -> bool:
+    """Whether mail waits, and not only of threads in which agents have long answered nobody but each other."""
+    away = {*record["given"], *_taken(record, tx.now())}
+    storms: set[str] = set()
+    for id in islice(_unread(tx, name, record, away), _MOST_LOOKED_AT):
+        message = mail.shown(tx, id)
+        if message["conversation"] in storms and message["sequence"] >= most_hops:
+            continue
+        if _hops(tx, message, most_hops) < most_hops:
+            return True
+        storms.add(message["conversation"])
+    return False
+
+
+def _taken(record: "Record", now: "Any") -> "list[str]":
+    """What is being handed over at this moment."""
+    return record["taken"] if record["until"] and leases.left_s(record["until"], now) else []
 
 
 def give(tx: "Transaction", name: str, record: "Record", ids: "Sequence[str]", by: str, at: str) -> None:
@@ -246,21 +262,30 @@ def _next(tx: "Transaction", name: str, record: "Record", away: "set[str]") -> "
 
     Away is also what the agent was shown when it asked by a tool, until it says itself that it has seen it.
     """
-    cursor = cursors.read(tx, name)
     found: list[str] = []
-    room, passed = MOST_BYTES, 0
+    room = MOST_BYTES
+    passed: list[str] = []
+    for id in _unread(tx, name, record, away, passed):
+        room -= _HEADER + len(mail.shown(tx, id)["message"].encode())
+        if found and (room < 0 or len(found) == MOST_AT_ONCE):
+            break
+        found.append(id)
+    return found, len(passed)
+
+
+def _unread(
+    tx: "Transaction", name: str, record: "Record", away: "set[str]", passed: "list[str] | None" = None
+) -> "Iterator[str]":
+    """Ids of the unread messages that are not away, the oldest first. Those that are away go to `passed`."""
+    cursor = cursors.read(tx, name)
     after = number_id(cursor.upto) if cursor.upto else ""
     while page := tx.list(f"mail/{name}", after, MOST_AT_ONCE + len(away)):
         for id in [item.value.decode() for item in page if not cursor.has(int(item.id))]:
-            if id in away or _was_handed(tx, name, record, id):
-                passed += 1
-                continue
-            room -= _HEADER + len(mail.shown(tx, id)["message"].encode())
-            if found and (room < 0 or len(found) == MOST_AT_ONCE):
-                return found, passed
-            found.append(id)
+            if id not in away and not _was_handed(tx, name, record, id):
+                yield id
+            elif passed is not None:
+                passed.append(id)
         after = page[-1].id
-    return found, passed
 
 
 def _was_handed(tx: "Transaction", name: str, record: "Record", id: str) -> bool:
