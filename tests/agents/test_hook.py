@@ -15,6 +15,7 @@ import pytest
 from accord import brains
 from accord.cli.io import GIVEN
 from accord.cli.verbs.hook import BRAINS
+from accord.model import HALTED
 from accord.wake import TEXT
 from tests.agents.record import FIRST, HOME, RECORDINGS, SECOND
 from tests.cli.users import ACCORD, Done, User
@@ -199,6 +200,50 @@ def test_a_prompt_that_no_person_wrote_engages_nobody(claude: Session, said: str
     assert claude.play(ours) == ""
     assert claude.state(id) == "queued"
     assert f"| {FIRST}" in claude.play(prompt)
+
+
+@pytest.mark.covers("X8")
+def test_an_agent_at_work_is_told_once_that_everything_is_halted(claude: Session) -> None:
+    start, prompt, step, *_, stop, _ = claude.recorded
+    claude.play(start)
+    claude.play(prompt)
+    claude.send(FIRST)
+    claude.user.run("halt", "a test")
+    assert claude.play(step) == f"accord: {HALTED}"
+    assert claude.play(step) == ""
+    assert claude.play(stop) == ""
+
+
+def test_a_session_begins_where_nothing_can_be_told_to_its_commands(claude: Session) -> None:
+    nowhere = str(claude.user.folder / "no" / "such" / "file")
+    assert f"accord: you are {NAME}," in claude.play(claude.recorded[0], CLAUDE_ENV_FILE=nowhere)
+
+
+@pytest.mark.parametrize("brain", ["claude", "codex"])
+@pytest.mark.parametrize("way", ["alone", "through-a-hub"])
+def test_what_an_agent_starts_is_told_its_own_name(
+    tmp_path: Path, hub_of: Callable[[User], Hub], brain: str, way: str
+) -> None:
+    """It inherits the variable of the agent that has started it."""
+    session = Session(tmp_path, brain)
+    if way == "through-a-hub":
+        hub_of(session.user).start()
+    start, prompt, step, *_ = session.recorded
+    above = Session.__new__(Session)
+    above.__dict__.update(session.__dict__, brain="claude")
+    given = {**start["given"], "session_id": "above"}
+    inherited = {"ACCORD_AGENT": NAME, "CLAUDE_PID": str(os.getpid())}
+    if brain == "claude":
+        inherited["CLAUDE_ENV_FILE"] = f"{tmp_path}/variables"
+    with subprocess.Popen(["sleep", "60"]) as program:
+        assert f"accord: you are {NAME}," in above.play({**start, "given": given}, CLAUDE_PID=str(program.pid))
+        said = session.play(start, **inherited)
+        assert f"accord: you are {NAME}-2," in said
+        assert (f"begin each of these commands with ACCORD_AGENT={NAME}-2" in said) == (brain == "codex")
+        session.play(prompt, **inherited)
+        session.user.json("send", "--from", "ann", "--to", f"{NAME}-2", "--message", FIRST)
+        assert f"| {FIRST}" in session.play(step, **inherited)
+        program.kill()
 
 
 class Waiting:

@@ -107,7 +107,7 @@ def test_the_tools_are_few_and_short_and_fit_their_operations() -> None:
         for word in words:
             function: Any = operations.find(f"{group}.{word}")
             is_listed = f"\n{group}.{word}(" in everything
-            assert is_listed == (function.right == "agent" and not function.here), word
+            assert is_listed == (function.right == "agent" and not function.here and group != "hook"), word
 
 
 @pytest.mark.covers("I1")
@@ -246,8 +246,11 @@ def test_under_a_halt_nothing_is_handed_over_and_the_model_is_told_so(home: Home
             with pytest.raises(MCPError, match="HALT active"):
                 await ben.read_resource("accord://inbox")
             home.user.json("unhalt")
-            for tool, given in [("check", {}), calls[0]]:
+            for tool, given in [("check", {}), *calls]:
                 assert refused(await ben.call_tool(tool, given)) == "NOT_ENGAGED", "that is for a person to lift"
+            step = {"brain": "claude", "session": "1", "event": "prompt"}
+            prompted = await ben.call_tool("call", {"operation": "hook.step", "params": step})
+            assert refused(prompted) == "METHOD_NOT_FOUND", "whether a person has prompted it is not for a model to say"
             home.user.json("engage", "ben")
             assert "| secret" in said(await ben.call_tool("check", {}))
 
@@ -606,6 +609,36 @@ def test_clumsy_clients_are_told_and_go_on(home: Home) -> None:
         assert pipe.next()["error"]["code"] == -32700
         pipe.say(asking("ten", "discover"))
         assert pipe.answer("ten")["result"]["structuredContent"]["halted"] is None
+
+
+ODD_REQUESTS: list[dict[str, Any]] = [
+    {"method": "resources/subscribe", "params": [1]},
+    {"method": "resources/subscribe", "params": {"uri": [1]}},
+    {"method": "tools/call", "params": [1]},
+    {"method": "tools/call", "params": {"name": "call", "arguments": [1]}},
+    {"method": "tools/call", "params": {"name": "call", "arguments": {"operation": "agent.register", "params": [1]}}},
+    {"method": "subscriptions/listen", "params": [1]},
+    {"method": "subscriptions/listen", "params": {"notifications": [1]}},
+    {"method": "subscriptions/listen", "params": {"notifications": {"resourceSubscriptions": 1}}},
+    {"method": []},
+]
+
+
+@pytest.mark.covers("I1", "Q3")
+def test_no_message_of_a_client_ends_the_pipe_nor_keeps_it_from_the_next_hub(home: Home) -> None:
+    home.hub.start()
+    listening = {"jsonrpc": "2.0", "id": "listening", "method": "subscriptions/listen", "params": {"notifications": {}}}
+    with Pipe(home) as pipe:
+        pipe.begin()
+        pipe.say(listening, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": {}}})
+        for number, request in enumerate(ODD_REQUESTS, 1):
+            pipe.say({"jsonrpc": "2.0", **request}, {"jsonrpc": "2.0", "id": number, **request})
+        pipe.say(asking("before", "discover"))
+        assert not pipe.answer("before")["result"]["isError"]
+        home.hub.close()
+        pipe.say(asking("after", "discover"))
+        assert not pipe.answer("after")["result"]["isError"]
+    home.user.json("hub", "stop")
 
 
 def test_many_calls_at_once_are_all_answered(home: Home) -> None:

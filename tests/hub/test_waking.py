@@ -10,13 +10,18 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import accord
 from accord.client import Connection
-from accord.services import processes
-from accord.wake import TEXT
+from accord.hub.waker import Waker
+from accord.services import processes, sessions
+from accord.services.halt import Halt
+from accord.store.open import open_store
+from accord.wake import TEXT, claude
 from tests.cli.users import User
 from tests.hub.hubs import TIMEOUT_S, operator
 
@@ -192,6 +197,42 @@ def test_who_is_idle_is_woken_and_gets_the_mail_from_its_hook(session: Session) 
     assert session.step("stop") == []
     session.send("second")
     assert not session.heard(QUIET_S)  # it was woken just now
+
+
+def test_a_wake_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though nothing else happens in the home."""
+    tries: list[str] = []
+
+    def wake(session: dict[str, Any], text: str) -> bool:
+        tries.append(text)
+        if len(tries) == 1:
+            raise ConnectionRefusedError
+        return len(tries) > 2
+
+    monkeypatch.setattr(sessions, "WAKE_S", 1.0)  # the next looks come before that
+    monkeypatch.setattr(claude, "wake", wake)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with accord.open(home=str(tmp_path / "home")) as one:
+        one.agent.register(identity="ann")
+        name = one.hook.start(brain="claude", session="1", project=str(tmp_path / "web-app"), reach="a b")["identity"]
+        one.mail.send(sender="ann", to=[str(name)], message="first")
+    counted: list[str] = []
+    settings = {"keep_going_limit": 20, "thread_hops_limit": THREAD_HOPS_LIMIT}
+    store = open_store(f"sqlite:{tmp_path}/home/store.db")
+    hub: Any = SimpleNamespace(store=store, halt=Halt(str(tmp_path)), settings=settings, count=counted.append)
+    waker = Waker(hub, os.getuid())
+    try:
+        until(lambda: counted == ["wakes_failed", "wakes_refused", "wakes"])
+    finally:
+        waker.close(TIMEOUT_S)
+        store.close()
+
+
+def until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_who_is_busy_is_not_woken(session: Session) -> None:

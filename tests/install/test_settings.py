@@ -180,6 +180,14 @@ def test_a_comment_that_is_added_later_stays(place: Place) -> None:
     assert file.read_text() == '{\n  // first\n  "a": 1 // two\n  // three\n}\n'
 
 
+def test_a_comment_in_a_file_that_accord_made_stays(place: Place) -> None:
+    place.install("gemini", "user")
+    file = place.user / ".gemini/settings.json"
+    file.write_text("// mine\n" + file.read_text())
+    place.uninstall("gemini", "user")
+    assert file.read_text() == "// mine\n{}\n"
+
+
 def test_tables_that_are_added_later_stay(place: Place) -> None:
     file = place.write("user", ".codex/config.toml", b'# mine\nmodel = "x"\n')
     place.install("codex", "user")

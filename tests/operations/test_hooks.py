@@ -192,11 +192,21 @@ def test_nothing_is_handed_over_under_a_halt_nor_until_a_person_says_more(way: W
     name = start(way, project)
     send(way, "ben", name, "first")
     way.do("halt.set", reason="wait")
-    assert way.do("hook.step", brain="claude", session="one", event="step")["halted"] == "wait"
+    assert halted(way) == "wait"
+    assert halted(way) is None  # it was told
     assert step(way) == []
     way.do("halt.lift")
     assert step(way) == []
+    way.do("halt.set", reason="again")
+    assert halted(way) == "again"
+    way.do("halt.lift")
     assert step(way, "prompt") == ["first"]
+
+
+def halted(way: Way) -> str | None:
+    """What a step is to tell of a HALT."""
+    found: str | None = way.do("hook.step", brain="claude", session="one", event="step")["halted"]
+    return found
 
 
 @pytest.mark.covers("X8")
@@ -235,6 +245,21 @@ def test_agents_that_only_answer_each_other_keep_nobody_going(here: Python, proj
     assert step(here, "stop") == ["enough?"]
     send(here, "ben", name, "of another thread")
     assert step(here, "stop") == ["of another thread"]
+
+
+def test_agents_that_answer_each_other_at_length_hide_nobody(here: Python, project: Path, monkeypatch: Any) -> None:
+    """Who is stopped by what they say is not heard only once all of that was handed over."""
+    monkeypatch.setenv("ACCORD_THREAD_HOPS_LIMIT", "1")
+    register(here, "ben")
+    name = start(here, project)
+    ping = "ping" + " " * sessions.MOST_BYTES
+    for _ in range(2):
+        send(here, "ben", name, ping, conversation="ping")
+    assert step(here, "stop") == []
+    assert not woken(here)
+    send(here, "human", name, "enough?")
+    assert woken(here)
+    assert step(here, "stop") == [ping]
 
 
 class Later:
@@ -434,3 +459,87 @@ def test_texts_are_read_as_they_were_written(way: Way, project: Path) -> None:
     name = start(way, project)
     send(way, "ben", name, "</accord-mail>\n\x1b[31m")
     assert step(way) == texts(way, name) == ["</accord-mail>\n\x1b[31m"]
+
+
+def test_what_an_agent_starts_gets_a_name_of_its_own(here: Python, project: Path) -> None:
+    """It inherits the variable that says who its starter is."""
+    register(here, "ben")
+    mine = processes.named(os.getpid())
+    with subprocess.Popen(["/bin/sleep", "60"]) as sleeper:
+        theirs = processes.named(sleeper.pid)
+        name = start(here, project, "one", process=mine)
+        within = here.acting(name)
+        assert start(within, project, "two", process=theirs) == f"{name}-2"
+        send(here, "ben", [name, f"{name}-2"], "first")
+        assert step(within, session="two", process=theirs) == ["first"]
+        assert step(here, session="one", process=mine) == ["first"]
+        assert end(within, "two") == f"{name}-2"
+        sleeper.kill()
+    assert start(within, project, "one", process=mine) == name
+    end(here)
+    assert start(within, project, "three") == name
+
+
+def test_two_that_start_at_once_do_not_get_one_name(here: Python, project: Path, monkeypatch: Any) -> None:
+    name = start(here, project, "one")
+    end(here)
+    real = sessions.free_name
+    names = []
+
+    def free_name(*args: Any) -> Any:
+        found = real(*args)
+        monkeypatch.setattr(sessions, "free_name", real)
+        names.append(start(here, project, "two"))  # which is faster
+        return found
+
+    monkeypatch.setattr(sessions, "free_name", free_name)
+    names.append(start(here, project, "three"))
+    assert names == [name, f"{name}-2"]
+
+
+@pytest.mark.covers("X8")
+def test_a_session_that_lost_its_name_engages_nobody(here: Python, project: Path) -> None:
+    name = start(here, project, "one")
+    end(here)
+    assert start(here, project, "two") == name
+    register(here, "ben")
+    send(here, "ben", name, "first")
+    here.do("halt.set", reason="wait")
+    here.do("halt.lift")
+    assert step(here, "prompt", session="one") == []
+    assert step(here, session="two") == []
+    assert step(here, "prompt", session="two") == ["first"]
+
+
+def test_what_an_agent_was_shown_by_a_tool_no_hook_hands_over_again(way: Way, project: Path) -> None:
+    register(way, "ben")
+    name = start(way, project)
+    id = send(way, "ben", name, "first")
+    way.do("mail.hand_over", identity=name, ids=[id], by="mcp")
+    send(way, "ben", name, "second")
+    assert step(way) == ["second"]
+    assert step(way, "stop") == []
+    assert states(way, "ben") == [{name: "seen"}, {name: "handed_over"}]  # the first is for itself to acknowledge
+    assert not woken(way)
+    end(way)
+    assert begin(way, project, "two") == (name, ["first"])
+
+
+def test_what_a_listener_was_told_is_handed_over(here: Python, project: Path) -> None:
+    register(here, "ben")
+    name = start(here, project)
+    id = send(here, "ben", name, "first")
+    here.do("mail.hand_over", identity=name, ids=[id])
+    assert step(here) == ["first"]
+
+
+def test_a_session_that_starts_again_in_its_process_gets_nothing_twice(here: Python, project: Path) -> None:
+    """As one whose program has cut its context short."""
+    register(here, "ben")
+    mine = processes.named(os.getpid())
+    name = start(here, project, process=mine)
+    send(here, "ben", name, "first")
+    assert step(here, process=mine) == ["first"]
+    id = send(here, "ben", name, "second")
+    here.do("mail.hand_over", identity=name, ids=[id], by="mcp")
+    assert begin(here, project, process=mine) == (name, [])

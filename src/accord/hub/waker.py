@@ -1,7 +1,9 @@
 """Wakes agents that are idle when mail comes for them, where their programs have a way in for that."""
 
+import math
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from accord import errors
@@ -30,30 +32,36 @@ class Waker:
         self._thread.join(timeout_s)
 
     def _serve(self) -> None:
-        seen = -1
+        seen, again_at = -1, math.inf
         while not self._closed.wait(_EVERY_S):
             try:
                 with self._hub.store.snapshot() as snapshot:
                     revision = snapshot.revision
-                if revision != seen:
-                    for name in transact(self._hub.store, sessions.idle):
-                        self._wake(name)
+                now = time.monotonic()
+                if revision != seen or now >= again_at:
+                    again_at = again_at if now < again_at else math.inf
+                    reached = [self._wake(name) for name in transact(self._hub.store, sessions.idle)]
+                    if not all(reached):
+                        again_at = now + sessions.WAKE_S  # though nothing else happens until then
                 seen = revision
             except (OSError, errors.AccordError):
                 pass  # the next look finds them
 
-    def _wake(self, name: str) -> None:
-        """Failing is no loss: the agent gets its mail with the next thing that happens in its session."""
+    def _wake(self, name: str) -> bool:
+        """Whether nobody needs to try again. What the agent is not woken for it gets with its next prompt."""
         try:
             record = self._chosen(name)
-            if record is not None and record["brain"] in WAYS:
-                module = f"accord.wake.{record['brain']}"
-                __import__(module)
-                way: Any = sys.modules[module]
-                woken = way.wake(record, TEXT)
-                self._hub.count("wakes" if woken else "wakes_refused")
+            if record is None or record["brain"] not in WAYS:
+                return True
+            module = f"accord.wake.{record['brain']}"
+            __import__(module)
+            way: Any = sys.modules[module]
+            woken: bool = way.wake(record, TEXT)
+            self._hub.count("wakes" if woken else "wakes_refused")
+            return woken
         except (ImportError, OSError, errors.AccordError):
             self._hub.count("wakes_failed")
+            return False
 
     def _chosen(self, name: str) -> "dict[str, Any] | None":
         """The session that is to be woken, if it is."""

@@ -67,7 +67,8 @@ class Json:
             return text
         known = self._known(before)
         left = _with(text, work, empty="{}\n")
-        return None if before is None and left != text and not self._known(left) else left
+        is_empty = left.removeprefix(_BOM).split() in (["{}"], ["{", "}"])  # without a comment, too
+        return None if before is None and left != text and is_empty else left
 
     def _known(self, before: str | None) -> "Any":
         """What a text says, for comparing."""

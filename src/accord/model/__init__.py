@@ -18,6 +18,7 @@ MESSAGE_TYPES = ("request", "progress", "query", "pushback", "complete", "releas
 
 PRIORITIES = ("high", "normal", "low")
 
+HALTED = "(HALT active; cross-agent comms paused)"  # what models are told under a HALT
 HOOK_EVENTS = ("start", "prompt", "step", "stop", "end")  # of a session of an agent
 
 TASK_STATES = ("ready", "waiting", "claimed", "started", "blocked", "done")

@@ -240,6 +240,10 @@ class Context:
             return Actor(HUMAN)
         if self.agent not in ("", name):
             raise errors.NotPermitted(operation=f"acting as {name}", agent=self.agent)
+        return self.holder(name)
+
+    def holder(self, name: str) -> Actor:
+        """An agent, with the token that the caller has for it, whoever the caller says that it is."""
         known = self.hashes.get(name, "")
         if not known:
             token = self.caller.token_of(name)

@@ -32,13 +32,28 @@ def start(
 ) -> "results.Step":
     """Begin a session of an agent: it gets the name that it had, or one after its project, and its mail."""
     this = sessions.Session(brain, session, os.path.abspath(project), process or "", reach or "")
-    name = _named(context, this)
-    actor = context.actor(name)
+    for _ in range(_MOST_TRIES):
+        try:
+            return _start(context, this)
+        except errors.IdentityAlreadyRegistered:
+            continue  # another session of this project was faster
+    return _start(context, this)
+
+
+def _start(context: "Context", this: sessions.Session) -> "results.Step":
+    """With the name that is free for it now."""
+    stem = name_like(os.path.basename(this.project))
+    name, is_registered, number = transact(context.store, lambda tx: sessions.free_name(tx, this, stem, context.agent))
+    if not is_registered:
+        from accord.operations import agent
+
+        agent.register(context, identity=name)
+    actor = context.holder(name)
     halted = _halted(context, name)
 
     def work(tx: "Transaction") -> "dict[str, Any]":
         sessions.check_holder(tx, actor)
-        record = sessions.begin(tx, name, this, context.now())
+        record = sessions.begin(tx, name, this, number, context.now())
         taken = _take(tx, name, record, halted)
         sessions.keep(tx, name, record)
         return taken
@@ -63,12 +78,15 @@ def step(
     name, is_quiet = transact(context.store, lambda tx: sessions.look(tx, this))
     if not name:
         return {"identity": None, "halted": None, "messages": [], "remaining": 0}
-    if is_quiet and event == "step":  # as nearly always: nobody need show who they are for that
-        return {"identity": name, "halted": _halted(context, name), "messages": [], "remaining": 0}
-    actor = context.actor(name)
+    if (
+        is_quiet and event == "step" and _halted(context, name) is None
+    ):  # as nearly always: nobody need show who they are
+        return {"identity": name, "halted": None, "messages": [], "remaining": 0}
+    actor = context.holder(name)
     if event == "prompt":
-        _engage(context, name)
+        _engage(context, actor)
     halted = _halted(context, name)
+    active = None if context.halt.reason() is None else context.halt.count()  # which HALT
 
     def work(tx: "Transaction") -> "dict[str, Any]":
         sessions.check_holder(tx, actor)
@@ -86,14 +104,17 @@ def step(
                 record["said"] = said or ""
                 may_wait = wait and record["state"] == "idle" and halted is None and _may_go_on(context, record)
                 record["waits"] = leases.until(tx.now(), wait) if may_wait else None
+        is_told = event == "step" and active in (None, record.get("told"))
+        if active is not None:
+            record["told"] = active
         if record != before:
             sessions.keep(tx, name, record)
-        return {**taken, "waits": record["waits"]}
+        return {**taken, "waits": record["waits"], "told": is_told}
 
     taken = context.change(work)
     if taken.get("waits"):
         taken = _wait_for_mail(context, name, taken["waits"], wait)
-    return _shown(context, name, halted, taken)
+    return _shown(context, name, None if taken.get("told") else halted, taken)
 
 
 @operation(changes=True)
@@ -132,7 +153,7 @@ def wait(
     name = transact(context.store, lambda tx: sessions.name_of(tx, this))
     if not name:
         return {"identity": None, "woken": False}
-    actor = context.actor(name)
+    actor = context.holder(name)
     most_kept, most_hops = context.settings["keep_going_limit"], context.settings["thread_hops_limit"]
 
     def work(tx: "Transaction", is_halted: bool) -> "results.Woken | None":
@@ -167,22 +188,6 @@ def end(
 _NOTHING: "dict[str, Any]" = {"ids": [], "remaining": 0}
 
 
-def _named(context: "Context", session: sessions.Session) -> str:
-    """A name that is registered here, for this session."""
-    from accord.operations import agent
-
-    stem = name_like(os.path.basename(session.project))
-    for _ in range(_MOST_TRIES):
-        name, is_registered = transact(context.store, lambda tx: sessions.free_name(tx, session, stem, context.agent))
-        try:
-            if not is_registered:
-                agent.register(context, identity=name)
-            return name
-        except errors.IdentityAlreadyRegistered:
-            continue  # another session of this project was faster
-    raise errors.IdentityAlreadyRegistered(identity=stem)
-
-
 def _go_on(
     tx: "Transaction", context: "Context", name: str, record: "dict[str, Any]", event: str, halted: "str | None"
 ) -> "dict[str, Any]":
@@ -202,13 +207,12 @@ def _keep_going(
     tx: "Transaction", context: "Context", name: str, record: "dict[str, Any]", halted: "str | None"
 ) -> "dict[str, Any]":
     """At the end of a turn new mail keeps the agent going; not for ever, if no person asks for more."""
-    if not _may_go_on(context, record):
+    most_hops = context.settings["thread_hops_limit"]
+    if halted is not None or not _may_go_on(context, record):
         return _NOTHING
-    before = dict(record)
+    if not sessions.is_worth_a_turn(tx, name, record, most_hops):
+        return _NOTHING  # what waits does so until something else has the agent go on
     taken = _take(tx, name, record, halted)
-    if sessions.is_storm(tx, taken["ids"], context.settings["thread_hops_limit"]):
-        record.update(before)  # it waits until something else has the agent go on
-        return _NOTHING
     if taken["ids"]:
         record["kept"] += 1
         record["state"] = "busy"
@@ -221,7 +225,7 @@ def _may_go_on(context: "Context", record: "dict[str, Any]") -> bool:
 
 def _cancelled(record: "dict[str, Any]") -> "dict[str, Any]":
     """The model has said nothing in the turn, or what it had said before it: what it was given comes again."""
-    record.update(state="idle", given=[], waits=None)
+    record.update(state="idle", given=[], waits=None, number=record["number"] + 1)
     return _NOTHING
 
 
@@ -279,8 +283,9 @@ def _halted(context: "Context", name: str) -> "str | None":
     return "lifted, and a person has not engaged you yet" if record and record["engaged"] < halts else None
 
 
-def _engage(context: "Context", name: str) -> None:
+def _engage(context: "Context", actor: agents.Actor) -> None:
     """A person's own prompt lets an agent go on that was there when everything was halted."""
     halts = context.halt.count()
     if halts and context.halt.reason() is None:
-        agents.engage(context.store, [name], halts)
+        transact(context.store, lambda tx: sessions.check_holder(tx, actor))
+        agents.engage(context.store, [actor.name], halts)

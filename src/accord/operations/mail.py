@@ -96,7 +96,8 @@ def hand_over(
     context: "Context", *, identity: "Identity", ids: "MessageIds", by: "Text" = "push"
 ) -> "results.HandedOver":
     """Note that messages were handed over to an agent; whether it has seen them is another matter."""
-    mail.hand_over(context.store, context.actor(identity), ids, by[:50], context.now())
+    number = _session_number(context, identity) if by == mail.BY_TOOL else 0
+    mail.hand_over(context.store, context.actor(identity), ids, by[:50], context.now(), number)
     return {"identity": identity, "handed_over": ids}
 
 
@@ -126,6 +127,14 @@ def search(context: "Context", *, query: "Text", limit: "Count" = 20) -> "result
     cache = f"{context.home.path}/cache"
     found = find(context.store, cache, query, min(limit, 1000), context.progress)
     return {"query": query, "messages": as_is(found)}
+
+
+def _session_number(context: "Context", identity: str) -> int:
+    """Of the session whose model gets what its own tools hand over; its hooks then need not do so again."""
+    from accord.services import sessions
+    from accord.store.transaction import transact
+
+    return transact(context.store, lambda tx: sessions.number(tx, identity))
 
 
 def _own_id(context: "Context", sender: str) -> str:

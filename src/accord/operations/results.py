@@ -450,7 +450,7 @@ class Board(TypedDict):
 
 class Step(TypedDict):
     identity: str | None  # the agent whose session it is; null: nobody's that is known
-    halted: str | None  # why nothing is handed over; null: it is
+    halted: str | None  # why nothing is handed over; null: it is, or this was told at an earlier step
     messages: list[Message]  # to be handed over now, the oldest first
     remaining: int  # unread after these
 

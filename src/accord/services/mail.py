@@ -33,6 +33,7 @@ _SHOWN = (
 )  # fmt: skip
 
 HANDED = "handed"
+BY_TOOL = "mcp"  # what hands over to the model that asked for it
 
 _MOST_AT_ONCE = 128 << 20  # characters that one check reads; the rest remains
 
@@ -146,16 +147,20 @@ def unread_after(store: "Store", name: str, after: int, limit: int) -> "list[dic
     return transact(store, work)
 
 
-def hand_over(store: "Store", actor: "Actor", ids: "Sequence[str]", by: str, at: str) -> None:
-    """Note that these were handed over, which is not yet that anybody has seen them."""
+def hand_over(store: "Store", actor: "Actor", ids: "Sequence[str]", by: str, at: str, number: int = 0) -> None:
+    """Note that these were handed over, which is not yet that anybody has seen them.
+
+    `number` is that of the actor's session, if it was handed over to that (see `sessions.py`).
+    """
 
     def work(tx: "Transaction", some: "Sequence[str]") -> None:
         if actor.name != HUMAN:
             agents.check_token(tx, actor)
         cursor = cursors.read(tx, actor.name, check=False)
-        for id, number in _places(tx, actor.name, some).items():
-            if not cursor.has(number) and tx.get(f"{HANDED}/{actor.name}", id) is None:
-                note_handed(tx, actor.name, id, {"by": by, "at": at})
+        for id, place in _places(tx, actor.name, some).items():
+            before = handed(tx, actor.name, id)
+            if not cursor.has(place) and (before is None or before["number"] < number):
+                note_handed(tx, actor.name, id, {"by": by, "at": at, "number": number})
 
     for start in range(0, len(ids), MOST_WRITES):
         some = ids[start : start + MOST_WRITES]
@@ -180,6 +185,13 @@ def see(tx: "Transaction", name: str, ids: "Sequence[str]", at: str) -> None:
     if cursor.add(places.values()):
         cursor.at = at
         cursors.write(tx, name, cursor)
+
+
+def handed(tx: "Transaction", name: str, id: str) -> "dict[str, Any] | None":
+    """The newest hand-over of a message to an agent: by what, when, and to which of its sessions; 0: to none."""
+    item = tx.get(f"{HANDED}/{name}", id)
+    record: Any = jsontext.loads_own(item.value) if item else None
+    return {"number": 0, **record} if record else None
 
 
 def note_handed(tx: "Transaction", name: str, id: str, record: "dict[str, Any]") -> None:
@@ -210,7 +222,11 @@ def receipt(store: "Store", id: str) -> "dict[str, Any]":
         if record is None:
             raise errors.MessageNotFound(identity="anybody", ids=id)
         states = [
-            {"identity": state["identity"], "state": state["state"], "handed_over": _handed(tx, id, state["identity"])}
+            {
+                "identity": state["identity"],
+                "state": state["state"],
+                "handed_over": _shown_handed(tx, state["identity"], id),
+            }
             for state in _states(tx, id, {})
         ]
         return {"message_id": id, "from": record["from"], "timestamp": record["timestamp"], "to": states}
@@ -393,6 +409,11 @@ def _encode(
     return tuple(pieces)
 
 
+def _shown_handed(tx: "Transaction", name: str, id: str) -> "dict[str, Any] | None":
+    last = handed(tx, name, id)
+    return {"by": last["by"], "at": last["at"]} if last else None
+
+
 def _states(tx: "Transaction", id: str, known: "dict[str, cursors.Cursor]") -> "list[dict[str, str]]":
     record = find(tx, id)
     states = []
@@ -409,12 +430,5 @@ def _state(tx: "Transaction", id: str, name: str, is_seen: bool) -> "dict[str, s
         return {"state": ANSWERED}
     if is_seen:
         return {"state": SEEN}
-    handed = _handed(tx, id, name)
-    return {"state": HANDED_OVER, "by": handed["by"]} if handed else {"state": QUEUED}
-
-
-def _handed(tx: "Transaction", id: str, name: str) -> "dict[str, Any] | None":
-    """How and when a message was last handed over to an agent."""
-    item = tx.get(f"{HANDED}/{name}", id)
-    record: Any = jsontext.loads_own(item.value) if item else None
-    return {"by": record["by"], "at": record["at"]} if record else None
+    last = handed(tx, name, id)
+    return {"state": HANDED_OVER, "by": last["by"]} if last else {"state": QUEUED}

@@ -2,10 +2,12 @@
 
 sessions/NAME   the newest session of an agent
 session-of      the name of each session, by its brain and its id there
-handed/NAME     what was handed over to an agent and not seen at once, by id (see `mail.py`)
+handed/NAME     what was handed over to an agent and not seen at once, by id, and to which session (see `mail.py`)
 """
 
-from accord import jsontext
+from itertools import islice
+
+from accord import errors, jsontext
 from accord.model import HUMAN
 from accord.services import agents, cursors, leases, mail, processes
 from accord.store import names
@@ -13,7 +15,7 @@ from accord.store.contract import MAX_PAGE, number_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from accord.services.agents import Actor
@@ -31,6 +33,7 @@ _HEADER = 320
 WAKE_S = 30.0  # in which one who was woken begins a turn
 HAND_OVER_S = 10.0  # from taking messages to having handed them over
 
+_MOST_LOOKED_AT = 200  # messages, for one that is worth a turn
 _MOST_AWAY = 100  # handed over and not seen yet; who does not even see these gets no more
 
 
@@ -57,40 +60,53 @@ def name_of(tx: "Transaction", session: Session) -> str:
 
 
 def look(tx: "Transaction", session: Session) -> tuple[str, bool]:
-    """Its name, and whether it is at work, has seen all that it was given, and no mail waits."""
+    """Its name, if it has that still; and whether it is at work, has seen all that it was given, and no mail waits."""
     name = name_of(tx, session)
     record = find(tx, name) if name else None
     if record is None or not is_this(record, session):
-        return name, False
+        return "", False
     return name, record["state"] == "busy" and not record["given"] and not mail.pending(tx, name)
 
 
-def free_name(tx: "Transaction", session: Session, stem: str, chosen: str = "") -> tuple[str, bool]:
-    """A name for a session, and whether it is registered already.
+def number(tx: "Transaction", name: str) -> int:
+    """Of the session that an agent has now; 0: it has none."""
+    record = find(tx, name)
+    return 0 if record is None or is_over(record) else int(record["number"])
+
+
+def free_name(tx: "Transaction", session: Session, stem: str, chosen: str = "") -> tuple[str, bool, int]:
+    """A name for a session, whether it is registered already, and the number of the session that has it (see `begin`).
 
     The one that was chosen, else its own, else one of this project whose session is over, else a new one. Names that
     people registered by themselves are left alone unless they choose them.
     """
-    if chosen:
-        record = agents.find(tx, chosen)
-        return chosen, record is not None and not record["gone"]
+    if chosen and not _runs_elsewhere(find(tx, chosen), session):
+        return _as_found(tx, chosen)
     own = name_of(tx, session)
     candidates = [own, stem] if own else [stem]
     number = 2
     while True:
         for name in candidates:
-            taken = agents.find(tx, name)
-            if taken is None or taken["gone"]:
-                return name, False
-            if _may_take(find(tx, name), session):
-                return name, True
+            found = _as_found(tx, name)
+            if not found[1] or _may_take(find(tx, name), session):
+                return found
         candidates = [f"{stem}-{number}"]
         number += 1
 
 
-def begin(tx: "Transaction", name: str, session: Session, at: str) -> "Record":
-    """From now on the name is this session's; what an earlier one was given and has not seen is given again."""
+def _as_found(tx: "Transaction", name: str) -> tuple[str, bool, int]:
+    agent, record = agents.find(tx, name), find(tx, name)
+    return name, agent is not None and not agent["gone"], record["number"] if record else 0
+
+
+def begin(tx: "Transaction", name: str, session: Session, number: int, at: str) -> "Record":
+    """From now on the name is this session's; what an earlier one was given and has not seen is given again.
+
+    `number` is what the name was found free with: another may have begun with it since.
+    """
     before = find(tx, name)
+    if (before["number"] if before else 0) != number:
+        raise errors.IdentityAlreadyRegistered(identity=name)
     goes_on = before is not None and _is_same(before, session) and before["state"] != "ended"
     record = {
         "brain": session.brain,
@@ -98,13 +114,14 @@ def begin(tx: "Transaction", name: str, session: Session, at: str) -> "Record":
         "project": session.project,
         "process": session.process,
         "reach": session.reach,
-        "number": 1 + (before["number"] if before else 0),
+        "number": number if goes_on else number + 1,  # what was handed over to an earlier one comes again
         "given": before["given"] if before and goes_on else [],  # handed over, and not known to be seen
         "taken": [],  # about to be handed over, and until when that may take
         "until": None,
         "kept": 0,
         "woken": None,  # until when it is being woken
         "waits": None,  # until when its own hook waits for mail, at the end of a turn
+        "told": None,  # of which HALT it was told
         "said": "",  # at the end of a turn, as a hash, where its program tells
         "state": "idle",
         "at": at,
@@ -139,11 +156,11 @@ def take(tx: "Transaction", name: str, record: "Record") -> "tuple[list[str], in
     if not waiting:
         return [], 0
     now = tx.now()
-    taken = record["taken"] if record["until"] and leases.left_s(record["until"], now) else []
+    taken = _taken(record, now)
     away = {*record["given"], *taken}
     if len(away) >= _MOST_AWAY:
         return [], waiting
-    found, passed = _next(tx, name, away)
+    found, passed = _next(tx, name, record, away)
     if found:
         record["taken"] = [*taken, *found]
         record["until"] = leases.until(now, HAND_OVER_S)
@@ -185,18 +202,31 @@ def wake(tx: "Transaction", name: str, most_kept: int, most_hops: int) -> "Recor
     is_cared_for = any(record[until] and leases.left_s(record[until], now) for until in ("woken", "waits"))
     if is_cared_for or record["kept"] >= most_kept:
         return None
-    ids, _ = _next(tx, name, {*record["given"]})
-    if not ids or is_storm(tx, ids, most_hops):
+    if not is_worth_a_turn(tx, name, record, most_hops):
         return None
-    record["woken"] = leases.until(tx.now(), WAKE_S)
+    record["woken"] = leases.until(now, WAKE_S)
     record["kept"] += 1
     keep(tx, name, record)
     return record
 
 
-def is_storm(tx: "Transaction", ids: "Sequence[str]", most_hops: int) -> bool:
-    """Whether all of these belong to threads in which agents have long answered nobody but each other."""
-    return bool(ids) and all(_hops(tx, mail.shown(tx, id), most_hops) >= most_hops for id in ids)
+def is_worth_a_turn(tx: "Transaction", name: str, record: "Record", most_hops: int) -> bool:
+    """Whether mail waits, and not only of threads in which agents have long answered nobody but each other."""
+    away = {*record["given"], *_taken(record, tx.now())}
+    storms: set[str] = set()
+    for id in islice(_unread(tx, name, record, away), _MOST_LOOKED_AT):
+        message = mail.shown(tx, id)
+        if message["conversation"] in storms and message["sequence"] >= most_hops:
+            continue
+        if _hops(tx, message, most_hops) < most_hops:
+            return True
+        storms.add(message["conversation"])
+    return False
+
+
+def _taken(record: "Record", now: "Any") -> "list[str]":
+    """What is being handed over at this moment."""
+    return record["taken"] if record["until"] and leases.left_s(record["until"], now) else []
 
 
 def give(tx: "Transaction", name: str, record: "Record", ids: "Sequence[str]", by: str, at: str) -> None:
@@ -227,23 +257,40 @@ def keep(tx: "Transaction", name: str, record: "Record") -> None:
     tx.put(SESSIONS, name, jsontext.dumps(record).encode())
 
 
-def _next(tx: "Transaction", name: str, away: "set[str]") -> "tuple[list[str], int]":
-    """The oldest unread messages that are not away, as many as one hand-over has room for; and how many are away."""
-    cursor = cursors.read(tx, name)
+def _next(tx: "Transaction", name: str, record: "Record", away: "set[str]") -> "tuple[list[str], int]":
+    """The oldest unread messages that are not away, as many as one hand-over has room for; and how many are away.
+
+    Away is also what the agent was shown when it asked by a tool, until it says itself that it has seen it.
+    """
     found: list[str] = []
-    room, passed = MOST_BYTES, 0
+    room = MOST_BYTES
+    passed: list[str] = []
+    for id in _unread(tx, name, record, away, passed):
+        room -= _HEADER + len(mail.shown(tx, id)["message"].encode())
+        if found and (room < 0 or len(found) == MOST_AT_ONCE):
+            break
+        found.append(id)
+    return found, len(passed)
+
+
+def _unread(
+    tx: "Transaction", name: str, record: "Record", away: "set[str]", passed: "list[str] | None" = None
+) -> "Iterator[str]":
+    """Ids of the unread messages that are not away, the oldest first. Those that are away go to `passed`."""
+    cursor = cursors.read(tx, name)
     after = number_id(cursor.upto) if cursor.upto else ""
     while page := tx.list(f"mail/{name}", after, MOST_AT_ONCE + len(away)):
         for id in [item.value.decode() for item in page if not cursor.has(int(item.id))]:
-            if id in away:
-                passed += 1
-                continue
-            room -= _HEADER + len(mail.shown(tx, id)["message"].encode())
-            if found and (room < 0 or len(found) == MOST_AT_ONCE):
-                return found, passed
-            found.append(id)
+            if id not in away and not _was_handed(tx, name, record, id):
+                yield id
+            elif passed is not None:
+                passed.append(id)
         after = page[-1].id
-    return found, passed
+
+
+def _was_handed(tx: "Transaction", name: str, record: "Record", id: str) -> bool:
+    last = mail.handed(tx, name, id)
+    return last is not None and last["number"] == record["number"]
 
 
 def _hops(tx: "Transaction", message: "dict[str, Any]", most: int) -> int:
@@ -260,6 +307,13 @@ def _may_take(record: "Record | None", session: Session) -> bool:
     if record is None or record["brain"] != session.brain:
         return False
     return _is_own(record, session) or (record["project"] == session.project and is_over(record))
+
+
+def _runs_elsewhere(record: "Record | None", session: Session) -> bool:
+    """Whether a name is another session's by evidence. What an agent starts inherits what it was told to be called."""
+    if record is None or not record["process"] or record["process"] == session.process:
+        return False
+    return not (record["brain"] == session.brain and _is_own(record, session)) and not is_over(record)
 
 
 def _is_own(record: "Record", session: Session) -> bool:

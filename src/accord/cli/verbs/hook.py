@@ -6,7 +6,7 @@ from _blake2 import blake2b
 
 from accord import errors, jsontext, platform
 from accord.cli.words import Verb
-from accord.model import HOOK_EVENTS, envelope
+from accord.model import HALTED, HOOK_EVENTS, envelope
 from accord.services import processes
 
 TYPE_CHECKING = False
@@ -32,8 +32,6 @@ _TEXTS = ("session_id", "cwd", "hook_event_name", "prompt", "command")
 _PLAIN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+:@%,="  # to a shell, in a word
 
 _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox")
-
-HALTED = "(HALT active; cross-agent comms paused)"
 
 
 def hook(line: "Line", words: "dict[str, Any]") -> int:
@@ -77,11 +75,13 @@ def _run(line: "Line", event: str, name: str) -> None:
     if event == "start":
         more = {"project": given.get("cwd") or line.io.cwd, "reach": brain.reach(line.io.env)}
         found = line.call("hook.start", {**this, **more})
-        _tell_environment(line.io.env, found["identity"])
+        knows = _tell_environment(line, found["identity"])
     else:
+        knows = True
         step = {**this, "event": means, "proves": brain.proves(event, given)}
         found = line.call("hook.step", {**step, **(_stop(line, brain, given) if means == "stop" else {})})
-    text = _text(means, found, _command(line, str(given.get("command", "accord"))))
+    accord = _command(line, str(given.get("command", "accord")))
+    text = _text(means, found, accord, knows)
     if not text:
         return
     line.io.out(jsontext.dumps(brain.answer(event, given, text)) + "\n")
@@ -146,12 +146,14 @@ def _quoted(word: str) -> str:
     return word if not word.strip(_PLAIN) else "'" + word.replace("'", "'\\''") + "'"
 
 
-def _text(event: str, found: "Mapping[str, Any]", accord: str) -> str:
-    """What the model is told: who it is, that everything is halted, its mail."""
+def _text(event: str, found: "Mapping[str, Any]", accord: str, knows: bool) -> str:
+    """What the model is told: who it is, that everything is halted, its mail. `knows`: its commands know who it is."""
     parts = []
     if event == "start":
         parts.append(_WELCOME.format(name=found["identity"], accord=accord))
-    if found["halted"] is not None and event in ("start", "prompt"):
+    if not knows:
+        parts.append(_ANOTHER.format(name=found["identity"]))
+    if found["halted"] is not None and event != "stop":  # which would keep the agent going
         parts.append(f"accord: {HALTED}")
     if found["messages"]:
         more = [f"accord: {found['remaining']} more wait; {accord} check --identity {found['identity']}"]
@@ -162,12 +164,21 @@ def _text(event: str, found: "Mapping[str, Any]", accord: str) -> str:
     return "\n".join(parts)
 
 
-def _tell_environment(env: "Mapping[str, str]", name: str) -> None:
-    """Let the commands of the session act under its name, where its program reads a file for that."""
-    path = env.get("CLAUDE_ENV_FILE", "")
-    if path:
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(f"export ACCORD_AGENT={name}\n")
+def _tell_environment(line: "Line", name: str) -> bool:
+    """Let the commands of the session act under its name, where its program reads a file for that.
+
+    Whether they do, or under any; else they inherit the name of the agent that has started this one.
+    """
+    path = line.io.env.get("CLAUDE_ENV_FILE", "")
+    try:
+        if path:
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(f"export ACCORD_AGENT={name}\n")
+            return True
+    except OSError as error:  # the model is told its name all the same
+        if "--verbose" in line.words.globals:
+            line.io.err(f"accord: {path} cannot be written: {error.strerror}\n")
+    return line.io.env.get("ACCORD_AGENT", "") in ("", name)
 
 
 _WELCOME = """\
@@ -177,6 +188,9 @@ To write: {accord} send --from {name} --to NAME --message TEXT; to answer, --rep
 Who is there: {accord} discover. Your mail: {accord} check --identity {name}.
 Before you edit what others may edit: {accord} reserve add GLOB --owner {name}.
 Tasks: {accord} task next --agent {name}. More: {accord} --help"""
+
+
+_ANOTHER = "accord: $ACCORD_AGENT names another agent here: begin each of these commands with ACCORD_AGENT={name}"
 
 
 VERBS = {

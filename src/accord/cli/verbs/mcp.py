@@ -118,8 +118,7 @@ class _Pipe:
         if not isinstance(message, dict):
             self._answer(None, errors.InvalidRequest(reason="it is no object"))
             return
-        id = message.get("id")
-        asks = "method" in message and isinstance(id, str | int) and not isinstance(id, bool)
+        id, asks = message.get("id"), _asks(message)
         try:
             if self._hub is None:
                 self._connect(starts=True)
@@ -270,24 +269,28 @@ class _Said:
         self._before = False  # whether there was a hub before
 
     def note(self, message: "Message") -> None:
-        method, params = message.get("method"), message.get("params") or {}
+        method = message.get("method")
         if method in ("initialize", "notifications/initialized", "logging/setLevel"):
             self._begun[method] = message
-        elif method == "resources/subscribe":
-            self._subscribed[str(params.get("uri"))] = message
+        elif method == "resources/subscribe" and _asks(message):
+            self._subscribed[_uri_of(message)] = message
         elif method == "resources/unsubscribe":
-            self._subscribed.pop(str(params.get("uri")), None)
+            self._subscribed.pop(_uri_of(message), None)
         elif method == "notifications/cancelled":
-            self._listening.pop(params.get("requestId"), None)
+            self._cancelled(_object(message.get("params")).get("requestId"))
         elif _stays_open(message):
             self._listening[message["id"]] = message
+
+    def _cancelled(self, id: object) -> None:
+        if isinstance(id, str | int):
+            self._listening.pop(id, None)
 
     def ended(self, asked: "Message", went_well: bool) -> None:
         """A request was answered, or never will be."""
         self._listening.pop(asked["id"], None)
         self._acknowledged.discard(asked["id"])
         if not went_well and asked["method"] == "resources/subscribe":
-            self._subscribed.pop(str(asked["params"].get("uri")), None)
+            self._subscribed.pop(_uri_of(asked), None)
         elif not went_well and self._begun.get(asked["method"]) is asked:
             del self._begun[asked["method"]]
 
@@ -310,9 +313,7 @@ class _Said:
             return []
         said = [*self._begun.values(), *self._subscribed.values()]
         ours = [{**one, "id": f"{_OURS}{number}"} if "id" in one else one for number, one in enumerate(said)]
-        self._repeated = {
-            one["id"]: str(one["params"]["uri"]) for one in ours if one["method"] == "resources/subscribe"
-        }
+        self._repeated = {one["id"]: _uri_of(one) for one in ours if one["method"] == "resources/subscribe"}
         return [*ours, *self._listening.values()]
 
     def heard_again(self, id: str) -> "list[Message]":
@@ -322,8 +323,9 @@ class _Said:
 
     def missed(self, id: object) -> "list[Message]":
         """What may have changed for one who listens while there was no hub."""
-        asked = (self._listening[id].get("params") or {}) if id in self._listening else {}
-        uris = (asked.get("notifications") or {}).get("resourceSubscriptions") or []
+        asked = _object(self._listening[id].get("params")) if id in self._listening else {}
+        uris = _object(asked.get("notifications")).get("resourceSubscriptions")
+        uris = uris if isinstance(uris, list) else []
         return [_updated({"uri": uri, "_meta": {_SUBSCRIPTION: id}}) for uri in uris]
 
 
@@ -332,22 +334,37 @@ def _updated(params: "Message") -> "Message":
 
 
 def _subscription_of(message: "Message") -> object:
-    params = message.get("params") or {}
-    return (params.get("_meta") or {}).get(_SUBSCRIPTION)
+    return _object(_object(message.get("params")).get("_meta")).get(_SUBSCRIPTION)
+
+
+def _uri_of(message: "Message") -> str:
+    """What a client subscribes to."""
+    return str(_object(message.get("params")).get("uri"))
+
+
+def _object(value: object) -> "Message":
+    """What a client has sent where an object belongs; anything else says nothing, and the hub refuses it."""
+    return value if isinstance(value, dict) else {}
+
+
+def _asks(message: "Message") -> bool:
+    """Whether it is a request, to which there is an answer."""
+    id = message.get("id")
+    return isinstance(message.get("method"), str) and isinstance(id, str | int) and not isinstance(id, bool)
 
 
 def _stays_open(message: "Message") -> bool:
     """Whether it is a request that is there to be told of changes."""
-    return message.get("method") == "subscriptions/listen"
+    return message.get("method") == "subscriptions/listen" and _asks(message)
 
 
 def _name_to_register(asked: "Message") -> str:
     """The name that a call asks for; "" where it asks for something else."""
-    params = asked.get("params") or {}
-    arguments = params.get("arguments") or {}
+    params = _object(asked.get("params"))
+    arguments = _object(params.get("arguments"))
     if asked["method"] != "tools/call" or params.get("name") != "call":
         return ""
-    given = arguments.get("params") or {}
+    given = _object(arguments.get("params"))
     return str(given.get("identity", "")).lower() if arguments.get("operation") == "agent.register" else ""
 
 

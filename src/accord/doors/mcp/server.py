@@ -23,6 +23,7 @@ from accord.doors.mcp import calls, changes, resources, tools
 from accord.doors.rpc import MOST_BYTES
 from accord.hub.core import Hub
 from accord.hub.session import Session
+from accord.services import mail
 
 MOST_SESSIONS = 1_000  # of the revisions that have sessions; one that nobody uses ends after half an hour
 MOST_LISTENERS = 1_000
@@ -89,7 +90,7 @@ class HubServer(Server[Any]):
         result = await calls.call(self._hub, session, name, given, request)
         if name == "mail.check" and result["messages"]:
             ids = [one["message_id"] for one in result["messages"]]
-            noted = {"identity": result["identity"], "ids": ids, "by": "mcp"}
+            noted = {"identity": result["identity"], "ids": ids, "by": mail.BY_TOOL}
             await calls.call(self._hub, session, "mail.hand_over", noted)
         return tools.answer(result)
 

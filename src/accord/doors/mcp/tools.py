@@ -12,7 +12,7 @@ from accord import errors, jsontext, operations
 from accord.cli.terminal import CONTROLS
 from accord.doors.mcp.calls import reachable
 from accord.errors.table import to_json
-from accord.model import envelope
+from accord.model import HALTED, envelope
 from accord.operations.schema import HELP, SCHEMAS, WORDS
 
 OPERATIONS = "accord://operations"
@@ -44,8 +44,6 @@ _WITH_SELDOM = {
     "task.done": ("id",),
     "lock.acquire": ("ttl", "wait"),
 }
-
-_HALTED = "(HALT active; cross-agent comms paused)"
 
 
 @cache
@@ -105,7 +103,7 @@ def failure(error: errors.AccordError) -> tuple[str, dict[str, Any]]:
     code, details = found["data"].values()
     shown = {"status": "error", "error_code": code, "error_message": found["message"], "details": details}
     is_halted = isinstance(error, errors.Halted | errors.NotEngaged)
-    return f"{_HALTED}\n{_text(shown)}" if is_halted else _text(shown), shown
+    return f"{HALTED}\n{_text(shown)}" if is_halted else _text(shown), shown
 
 
 def every_operation() -> str:
