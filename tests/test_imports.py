@@ -43,6 +43,9 @@ STRANGERS = {
     ("store.wrap", "store.engines"),
 }
 
+# One engine, and the same over TLS.
+SAME = {("store.engines.rediss", "store.engines.redis")}
+
 # Folders whose parts lie in several layers; their own `__init__` imports nothing of accord.
 FOLDERS = {"store"}
 
@@ -86,6 +89,8 @@ def test_imports_go_downwards_only() -> None:
         ("store.engines.files", "from .sqlite import Sqlite", "must not know"),
         ("store.wrap.faulty", "from ..engines import files", "must not know"),
         ("store.transaction", "import accord.store.engines.files", "must not know"),
+        ("store.engines.rediss", "from accord.store.engines import redis", ""),
+        ("store.engines.redis", "from accord.store.engines import rediss", "must not know"),
         ("demo", "from accord import testing", "testing, which nobody may import"),
         ("errors", "from accord import open_store", "imports accord itself"),
         ("errors", "import accord", "imports accord itself"),
@@ -99,7 +104,8 @@ def test_a_wrong_import_is_found(module: str, text: str, expected: str) -> None:
     modules = {
         "errors", "store", "store.contract", "store.names", "store.open", "store.transaction",
         "store.novelty", "store.local.gate", "store.engines.sqlite", "store.engines.files",
-        "store.engines.files.other", "store.wrap.faulty", "services.mail", "cli.main", "testing",
+        "store.engines.files.other", "store.engines.redis", "store.engines.rediss", "store.wrap.faulty",
+        "services.mail", "cli.main", "testing",
         "testing.engines", "demo", "novelty",
     }  # fmt: skip
     wrong = "\n".join(faults(module, text, modules, package=False))
@@ -160,8 +166,9 @@ def unplaced(name: str) -> str:
 
 
 def same_alternative(name: str, target: str) -> bool:
-    """Whether both belong to one engine, which may be a folder of several modules."""
-    return name.split(".")[:3] == target.split(".")[:3]
+    """Whether both belong to one engine, which may be a folder of several modules, or have two names."""
+    one, other = (".".join(module.split(".")[:3]) for module in (name, target))
+    return one == other or (one, other) in SAME
 
 
 def imports(name: str, text: str, modules: Set[str], *, package: bool) -> set[str]:

@@ -1,0 +1,114 @@
+"""Where the server is, and as whom to come, as a URL says it."""
+
+import os
+
+from redis import connection as driver
+
+from accord import errors
+from accord.store.remote.place import Place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Driver = Any  # a connection of redis-py, whose methods have no types
+
+_PORT = 6379
+_OPTIONS = {
+    "prefix": "accord",
+    "database": "",  # of a server on a socket, whose URL has no other place for it
+    "wait": "",
+    "waitaof": "",
+    "timeout_s": "5",
+    "ca": "",
+    "cert": "",
+    "key": "",
+}
+_IN_PREFIX = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-")
+_LONGEST_PREFIX = 100
+
+
+class Address:
+    def __init__(self, engine: str, text: str) -> None:
+        self._place = place = Place(engine, text, _OPTIONS)
+        options = place.options
+        self.shown = place.shown
+        self.prefix = options["prefix"]
+        if not 0 < len(self.prefix) <= _LONGEST_PREFIX or not _IN_PREFIX.issuperset(self.prefix):
+            raise place.wrong(f"a prefix has 1 to {_LONGEST_PREFIX} letters, digits, _, ., : and -")
+        self.timeout_s = self._seconds(options["timeout_s"])
+        self.replicas = self._numbers("wait", 1)
+        self.copies = self._numbers("waitaof", 2)
+        if self.replicas and self.copies:
+            raise place.wrong("wait and waitaof exclude each other")
+        self._tls = engine == "rediss"
+        if self._tls and not place.hosts:
+            raise place.wrong("TLS needs a host")
+        self._files = {name: self._file(name) for name in ("ca", "cert", "key") if options[name]}
+        database = options["database"] or (place.path if place.hosts else "")
+        self._database = self._number("the database", database)
+        self.nodes = [place.address(host, _PORT) for host in place.hosts]
+
+    def connection(self, node: "tuple[str, int] | None") -> "Driver":
+        """Not connected yet, and never tried a second time by itself: only who asks knows what may be asked twice."""
+        place = self._place
+        kind: Driver = driver.UnixDomainSocketConnection if node is None else driver.Connection
+        how: dict[str, Any] = {
+            "db": self._database,
+            "username": place.user or None,
+            "password": place.password or None,
+            "socket_timeout": self.timeout_s,
+            "socket_connect_timeout": self.timeout_s,
+            "driver_info": None,  # else each connection costs two more round trips
+            "protocol": 2,
+        }
+        if node is None:
+            how["path"] = f"/{place.path}"
+        else:
+            how["host"], how["port"] = node
+        if self._tls:
+            kind = driver.SSLConnection
+            how["ssl_ca_certs"] = self._files.get("ca")
+            how["ssl_certfile"] = self._files.get("cert")
+            how["ssl_keyfile"] = self._files.get("key")
+        return kind(**how)
+
+    def refused(self, reason: str) -> errors.EngineRefused:
+        return errors.EngineRefused(path=self.shown, reason=self.without_password(reason))
+
+    def without_password(self, reason: str) -> str:
+        password = self._place.password
+        return reason.replace(password, "...") if password else reason
+
+    def _seconds(self, text: str) -> float:
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = 0.0
+        if not 0.0 < seconds <= 3600.0:
+            raise self._place.wrong(f"timeout_s is {text!r}, and must be seconds")
+        return seconds
+
+    def _numbers(self, name: str, count: int) -> "tuple[int, ...]":
+        text = self._place.options[name]
+        if not text:
+            return ()
+        parts = text.split(",")
+        if len(parts) != count:
+            raise self._place.wrong(f"{name} is {text!r}, and must have {count} number{'s' * (count > 1)}")
+        return tuple(self._number(name, part) for part in parts)
+
+    def _number(self, name: str, text: str) -> int:
+        if not text:
+            return 0
+        if not (text.isascii() and text.isdigit() and len(text) < 6):
+            raise self._place.wrong(f"{name} is {text!r}, and must be a number")
+        return int(text)
+
+    def _file(self, name: str) -> str:
+        if not self._tls:
+            raise self._place.wrong(f"{name} is for TLS: write rediss:// instead of redis://")
+        path = os.path.expanduser(self._place.options[name])
+        if not os.access(path, os.R_OK):
+            raise self._place.wrong(f"{name} names the file {path}, which cannot be read")
+        return path
