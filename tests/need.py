@@ -12,7 +12,7 @@ def need(program: str) -> str:
     """The path of a system program."""
     path = shutil.which(program)
     if path is None:
-        _lack(f"{program} is not on this machine; install it to run this test")
+        lack(f"{program} is not on this machine; install it to run this test")
     return str(path)
 
 
@@ -20,11 +20,11 @@ def need_from_npm(name: str) -> str:
     """The path of a program that `make programs` fetches; it runs in `npm.with_node`."""
     for wanted in ("node", name):
         if not npm.path(wanted).exists():
-            _lack(f"{wanted} is not on this machine; make programs fetches it")
+            lack(f"{wanted} is not on this machine; make programs fetches it")
     return str(npm.path(name))
 
 
-def _lack(message: str) -> None:
+def lack(message: str) -> None:
     if os.environ.get("ACCORD_REQUIRE_ALL") == "1":
         pytest.fail(message, pytrace=False)
     pytest.skip(message, allow_module_level=True)
