@@ -28,7 +28,7 @@ class Keys:
         self.all_heads = root + b"h/", root + b"h0"
 
     def item(self, collection: str, id: str) -> bytes:
-        return b"%si/%s,%s" % (self._root, collection.encode(), id.encode())
+        return b"%si/%s,%s" % (self._root, collection.encode(), _utf8(id))
 
     def items(self, collection: str) -> tuple[bytes, bytes]:
         """From the first, and up to what follows the last."""
@@ -47,8 +47,8 @@ class Keys:
 
     def names(self, prefix: str, after: str) -> tuple[bytes, bytes]:
         """The heads of collections whose names start so and come after that one."""
-        first = prefix.encode()
-        past = after.encode() + b"-" if after else b""
+        first = _utf8(prefix)
+        past = _utf8(after) + b"-" if after else b""
         start = b"%sh/" % self._root
         return start + max(first, past), start + first + b"\x7f"
 
@@ -57,6 +57,11 @@ class Keys:
 
     def id_of(self, item: bytes) -> str:
         return item[item.rindex(b",") + 1 :].decode()
+
+
+def _utf8(text: str) -> bytes:
+    """Whatever it is: what no key can hold is found nowhere, and still has its place in the order."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 def encoded(data: bytes) -> str:

@@ -105,9 +105,10 @@ class Snapshot:
         if self._is_empty():
             return []
         start, end = self._keys.names(prefix, after)
-        found = self._range(start, end, limit=2 * limit, keys_only=True)
+        found = self._range(start, end, limit=2 * limit + 2, keys_only=True)
         names = dict.fromkeys(self._keys.name_of(requests.key_of(head)) for head in found)
-        return [*names][:limit]
+        # With a comma in them they may bring one name too many.
+        return [name for name in names if name > after and name.startswith(prefix)][:limit]
 
     def _up(self, collection: str, after: str, limit: int, last: int) -> "Items":
         """etcd walks over all keys of a range, whatever the limit: of a long one it is asked for a part at a time."""
