@@ -18,7 +18,6 @@ from accord.testing.conformance.tools import (
     raises,
     value_of,
     values_of,
-    wall_clock_moved,
 )
 
 
@@ -168,23 +167,6 @@ def check_a_key_has_one_effect_and_one_answer(open_store: Opener) -> None:
         before = contents(store)
         assert transact(store, work, key="k4", params=b"p") == answers[4]
         assert contents(store) == before
-
-
-def check_a_key_has_one_effect_though_the_wall_clock_is_set(open_store: Opener) -> None:
-    """Its answer is kept for 7 days, and these have not gone by."""
-    with opened(open_store) as store:
-        for number, days in enumerate((8, -8, 400, -400), 1):
-
-            def ask(key: str = f"k{number}") -> object:
-                return transact(store, lambda tx: tx.append("c", b""), key=key)
-
-            assert ask() == 2 * number - 1
-            with wall_clock_moved(by_s=days * 24 * 3600.0):
-                assert ask() == 2 * number - 1
-                assert ask(f"k{number}, asked first while it was set") == 2 * number
-            assert ask() == 2 * number - 1
-            assert ask(f"k{number}, asked first while it was set") == 2 * number
-        assert len(values_of(store, "c")) == 8
 
 
 def check_numbers_come_back_in_a_kept_answer(open_store: Opener) -> None:

@@ -1,0 +1,278 @@
+"""Commits: one txn each, which compares what was read and the last numbers, and is made again when only those moved."""
+
+from time import monotonic
+
+from accord import errors, jsontext
+from accord.store.contract import (
+    Append,
+    CollectionIs,
+    Committed,
+    Conflict,
+    Head,
+    ItemIs,
+    Number,
+    assign_numbers,
+    is_number,
+    resolve,
+)
+from accord.store.engines.etcd import requests
+from accord.store.engines.etcd.gateway import pause
+from accord.store.engines.etcd.home import LOADING
+from accord.store.engines.etcd.requests import found_in, mod_of, range_of, value_of
+from accord.store.engines.etcd.snapshot import Snapshot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from accord.store.contract import Check, Write
+    from accord.store.engines.etcd import Etcd
+    from accord.store.engines.etcd.home import Home
+    from accord.store.engines.etcd.requests import Message
+
+_MOST_COMPARED_BYTES = 40_000  # of keys, so that the largest commit stays below etcd's limit of 1.5 MiB
+
+
+class Commit:
+    """One commit, tried until its own checks fail or the deadline passes."""
+
+    def __init__(
+        self,
+        store: "Etcd",
+        checks: "Sequence[Check]",
+        writes: "Sequence[Write]",
+        snapshot: Snapshot | None,
+        timeout_s: float,
+    ) -> None:
+        self._store = store
+        self._keys = store.keys
+        self._checks = checks
+        self._writes = writes
+        self._snapshot = snapshot if snapshot is not None and snapshot.is_fixed else None
+        self._deadline = monotonic() + timeout_s
+        self._counted = _counted(writes)
+        self._lasts: dict[str, int] = {}  # of the collections that are counted, as far as is known
+        self._sure = False  # whether they were read for this commit
+        self._looked = False  # whether the collections that are checked were as they should be when it began
+
+    def run(self) -> Committed:
+        tries = 0
+        while True:
+            done = self._try(self._open_home())
+            if done is not None:
+                return done
+            if monotonic() >= self._deadline:
+                raise Conflict
+            pause(tries)
+            tries += 1
+
+    def _open_home(self) -> "Home":
+        home = self._snapshot.home if self._snapshot else self._store.home()
+        if home.state == LOADING:
+            # Whoever loads will be told, and may begin again; it may also have died long ago.
+            self._store.clear(home)
+            if self._snapshot is not None:
+                raise Conflict
+            home = self._store.home()
+        return home
+
+    def _try(self, home: "Home") -> Committed | None:
+        """None where only others' numbers moved."""
+        compare = [home.is_same, *self._compare_checks(home)]
+        if self._is_too_much(compare):
+            return self._try_alone()
+        self._know_heads()
+        try:
+            numbers, changed = self._numbered()
+        except errors.InvalidKey:
+            self._verify(home, compare)
+            raise
+        if not self._writes:
+            return self._verify(home, compare)
+        lasts = [self._compare_last(collection) for collection in changed]
+        asked = [range_of(self._keys.epoch, keys_only=True)]
+        if self._counted:
+            asked.append(requests.nested(compare, self._ranges_of_lasts()))
+        answer = self._write([*compare, *lasts], numbers, changed, asked)
+        if answer.get("succeeded"):
+            return self._done(home, answer, numbers, changed)
+        self._learn(home, answer["responses"])
+        return None
+
+    def _try_alone(self) -> Committed | None:
+        """More than one txn compares: it is looked at here, and compared is that nobody has committed since."""
+        with Snapshot(self._store) as now:
+            now.expect([(check.collection, check.id if isinstance(check, ItemIs) else "") for check in self._checks])
+            now.expect([(collection, "") for collection in self._counted])
+            self._must_be(all(_holds(now, check) for check in self._checks))
+            self._must_be(self._snapshot is None or now.home.guard == self._snapshot.home.guard)
+            self._lasts = {collection: now.head(collection).last for collection in self._counted}
+            numbers, changed = self._assigned()
+            if not self._writes:
+                return Committed(now.revision, ())
+            log = self._keys.log
+            unmoved = requests.is_of(log, now.log_mod) if now.log_mod else requests.is_absent(log)
+            answer = self._write([now.home.is_same, unmoved], numbers, changed, [])
+            return self._done(now.home, answer, numbers, changed) if answer.get("succeeded") else None
+
+    def _is_too_much(self, compare: "list[Message]") -> bool:
+        """To be compared once more inside, should the numbers have moved: etcd counts what is in all levels."""
+        size = sum(len(one["key"]) + len(one.get("range_end", "")) for one in compare)
+        collections = len({write.collection for write in self._writes})
+        outside = max(len(compare) + len(self._counted), len(self._writes) + collections + 1)
+        inside = max(len(compare), len(self._counted)) if self._counted else 0
+        return outside + inside > requests.MOST or size > _MOST_COMPARED_BYTES
+
+    def _know_heads(self) -> None:
+        """Of collections that are counted the last number, and once of those that are checked whether they are so."""
+        known = self._snapshot.known_head if self._snapshot else _nothing_known
+        unknown = set()
+        for check in () if self._looked else self._checks:
+            if isinstance(check, CollectionIs):
+                head = known(check.collection)
+                self._must_be(head is None or head.revision == check.revision)
+                if head is None:
+                    unknown.add(check.collection)
+        for collection in self._counted:
+            if collection not in self._lasts:
+                head = known(collection)
+                last = head.last if head else self._store.likely_last(collection)
+                if last is None:
+                    unknown.add(collection)
+                else:
+                    self._lasts[collection] = last
+        if unknown:
+            self._read_heads(unknown)
+        self._looked = True
+
+    def _read_heads(self, unknown: set[str]) -> None:
+        with Snapshot(self._store) as now:
+            now.expect([(collection, "") for collection in unknown])
+            for collection in self._counted:
+                if collection in unknown:
+                    self._lasts[collection] = now.head(collection).last
+            for check in self._checks:
+                self._must_be(check.collection not in unknown or isinstance(check, ItemIs) or _holds(now, check))
+
+    def _numbered(self) -> "tuple[list[int], dict[str, int]]":
+        if not self._sure and self._is_beyond():
+            self._read_heads(set(self._counted))
+            self._sure = True
+        return self._assigned()
+
+    def _assigned(self) -> "tuple[list[int], dict[str, int]]":
+        """The numbers of the appends, and the collections that have another last number then."""
+        numbers, lasts = assign_numbers(self._writes, lambda collection: self._lasts[collection])
+        return numbers, {name: last for name, last in lasts.items() if last != self._lasts[name]}
+
+    def _is_beyond(self) -> bool:
+        """Whether a number is written that, for all that is known, no append gave: one may have since."""
+        return any(
+            not isinstance(write, Append)
+            and isinstance(write.id, str)
+            and is_number(write.id)
+            and int(write.id) > self._lasts[write.collection]
+            for write in self._writes
+        )
+
+    def _write(
+        self, compare: "list[Message]", numbers: "list[int]", changed: "dict[str, int]", otherwise: "list[Message]"
+    ) -> "Message":
+        made = self._operations(resolve(self._writes, numbers), changed)
+        return self._store.gateway.txn(compare, made, otherwise, self._left_s(), safe=False)
+
+    def _done(self, home: "Home", answer: "Message", numbers: "list[int]", changed: "dict[str, int]") -> Committed:
+        for collection, last in {**self._lasts, **changed}.items():
+            self._store.remember_last(collection, last)
+        return Committed(home.revision(int(answer["header"]["revision"])), tuple(numbers))
+
+    def _compare_checks(self, home: "Home") -> "list[Message]":
+        compare = []
+        for check in self._checks:
+            if isinstance(check, ItemIs):
+                key = self._keys.item(check.collection, check.id)
+                compare += _compare_item(home, key, check.revision)
+            elif check.revision:
+                start, end = self._keys.heads(check.collection)
+                compare.append(requests.is_before(start, home.mod_of(check.revision) + 1, end))
+            else:
+                compare.append(requests.is_absent(*self._keys.heads(check.collection)))
+        return compare
+
+    def _compare_last(self, collection: str) -> "Message":
+        key, last = self._keys.last(collection), self._lasts[collection]
+        return requests.has_value(key, b"%d" % last) if last else requests.is_absent(key)
+
+    def _operations(self, values: "dict[tuple[str, str], bytes | None]", changed: "dict[str, int]") -> "list[Message]":
+        made = []
+        for (collection, id), value in values.items():
+            key = self._keys.item(collection, id)
+            made.append(requests.delete(key) if value is None else requests.put(key, value))
+        for collection in dict.fromkeys(collection for collection, _ in values):
+            if collection in changed:
+                made.append(requests.put(self._keys.last(collection), b"%d" % changed[collection]))
+            else:
+                made.append(requests.put(self._keys.touched(collection), b""))
+        keys = jsontext.dumps([[collection, id] for collection, id in values])
+        return [*made, requests.put(self._keys.log, keys.encode())]
+
+    def _ranges_of_lasts(self) -> "list[Message]":
+        return [range_of(self._keys.last(collection)) for collection in self._counted]
+
+    def _learn(self, home: "Home", responses: "list[Message]") -> None:
+        """Why it was not made: the numbers that moved, if it is they alone."""
+        epoch = found_in(responses[0])
+        if not epoch or mod_of(epoch[0]) != home.guard:
+            self._store.forget_home()
+            self._must_be(self._snapshot is None and not self._checks)
+            self._lasts = {}
+            return
+        self._must_be(bool(self._counted) and bool(responses[1]["response_txn"].get("succeeded")))
+        for collection, response in zip(self._counted, responses[1]["response_txn"]["responses"], strict=True):
+            found = found_in(response)
+            self._lasts[collection] = int(value_of(found[0])) if found else 0
+        self._sure = True
+
+    def _verify(self, home: "Home", compare: "list[Message]") -> Committed:
+        answer = self._store.gateway.txn(compare, [range_of(self._keys.log, keys_only=True)], [], self._left_s())
+        self._must_be(bool(answer.get("succeeded")))
+        found = found_in(answer["responses"][0])
+        return Committed(home.revision(mod_of(found[0]) if found else 0), ())
+
+    def _must_be(self, holds: bool) -> None:
+        if not holds:
+            raise Conflict
+
+    def _left_s(self) -> float:
+        return max(0.1, self._deadline - monotonic())
+
+
+def _counted(writes: "Sequence[Write]") -> "list[str]":
+    """The collections whose last number matters."""
+    return [
+        *dict.fromkeys(
+            write.collection
+            for write in writes
+            if isinstance(write, Append) or isinstance(write.id, Number) or is_number(write.id)
+        )
+    ]
+
+
+def _compare_item(home: "Home", key: bytes, revision: int) -> "list[Message]":
+    if not revision:
+        return [requests.is_absent(key)]
+    if revision == home.floor:
+        # All that was loaded has this one.
+        return [requests.is_there(key), requests.is_before(key, home.mod + 1)]
+    return [requests.is_of(key, home.mod_of(revision))]
+
+
+def _holds(now: Snapshot, check: "Check") -> bool:
+    if isinstance(check, CollectionIs):
+        return now.head(check.collection).revision == check.revision
+    item = now.get(check.collection, check.id)
+    return (item.revision if item else 0) == check.revision
+
+
+def _nothing_known(collection: str) -> Head | None:
+    return None
