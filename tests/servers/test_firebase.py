@@ -221,7 +221,7 @@ def test_namespaces_are_databases_of_their_own(server: FirebaseServer) -> None:
 
 def test_keys_have_the_order_of_the_real_one() -> None:
     keys = ["0", "2", "10", "99", "-a", "00", "10a", "99999999999", "A", "_", "a", "a,", "k1", "k10", "k2", "é"]
-    assert sorted(keys[::-1], key=key_order) == keys
+    assert sorted(set(keys), key=key_order) == keys
 
 
 @pytest.mark.parametrize(
