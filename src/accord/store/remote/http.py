@@ -4,7 +4,7 @@ Not `http.client`, whose imports cost three times what Python's own start does, 
 what such servers answer: lengths, chunks, streams of lines.
 """
 
-from _thread import allocate_lock
+from _thread import allocate_lock, start_new_thread
 from time import monotonic
 
 from accord.store.remote.wire import (
@@ -26,6 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterator, Mapping, Sequence
+
+    Request = tuple[str, str, bytes, Mapping[str, str]]  # method, path, body, headers
 
 CONNECT_S = 5.0
 _QUICK_S = 0.5  # to connect, as long as another endpoint may be faster
@@ -82,6 +84,16 @@ class Client:
                     raise
         raise NotSent("it has no address")
 
+    def several(
+        self, requests: "Sequence[Request]", timeout_s: float = 30.0, at_once: int = 6
+    ) -> "list[Answer | NotSent | NoAnswer]":
+        """The answer to each, or why there is none: each is asked once. So many are under way together, in no order."""
+        deadline = monotonic() + timeout_s
+        found: list[Answer | NotSent | NoAnswer] = []
+        for start in range(0, len(requests), at_once):
+            found += self._together(requests[start : start + at_once], deadline)
+        return found
+
     def stream(
         self,
         method: str,
@@ -120,6 +132,69 @@ class Client:
             while endpoint.idle:
                 endpoint.idle.pop()[1].close()
 
+    def _together(self, requests: "Sequence[Request]", deadline: float) -> "list[Answer | NotSent | NoAnswer]":
+        endpoint = self._order[0]
+        wires = self._connected(endpoint, len(requests), deadline)
+        for place, (wire, request) in enumerate(zip(wires, requests, strict=True)):
+            if isinstance(wire, Wire):
+                method, path, body, headers = request
+                try:
+                    send(wire, _head(endpoint, method, path, body, headers) + body, deadline)
+                except NotSent as error:
+                    wire.close()
+                    wires[place] = error
+        return [
+            self._received(endpoint, wire, request[0], deadline) if isinstance(wire, Wire) else wire
+            for wire, request in zip(wires, requests, strict=True)
+        ]
+
+    def _received(self, endpoint: Endpoint, wire: Wire, method: str, deadline: float) -> "Answer | NotSent | NoAnswer":
+        try:
+            status, found = read_head(wire, deadline)
+            text, may_stay = _read_body(wire, method, status, found, deadline)
+        except (NotSent, NoAnswer) as error:
+            wire.close()
+            return error
+        except BaseException:
+            wire.close()
+            raise
+        self._put_back(endpoint, wire, may_stay)
+        return Answer(status, found, text, endpoint)
+
+    def _connected(self, endpoint: Endpoint, count: int, deadline: float) -> "list[Wire | NotSent | NoAnswer]":
+        """So many connections; new ones are made at once, since each takes round trips of its own."""
+        wires: list[Wire | NotSent | NoAnswer] = []
+        while len(wires) < count and (wire := _take(endpoint)) is not None:
+            wires.append(wire)
+        more: list[Wire | NotSent] = []
+        if len(wires) < count:
+            made = allocate_lock()
+            made.acquire()
+            until = min(deadline, monotonic() + self._connect_s)
+
+            def make(last: int = count - len(wires)) -> None:
+                try:
+                    wire: Wire | NotSent = connect(endpoint, self._tls, until)
+                except NotSent as error:
+                    wire = error
+                except BaseException as error:
+                    wire = NotSent(words(error))
+                more.append(wire)
+                if len(more) == last:
+                    made.release()
+
+            for _ in range(count - len(wires) - 1):
+                start_new_thread(make, ())
+            make()
+            made.acquire()
+        return wires + more
+
+    def _put_back(self, endpoint: Endpoint, wire: Wire, may_stay: bool) -> None:
+        if may_stay and not self._closed and len(endpoint.idle) < _MOST_IDLE:
+            endpoint.idle.append((monotonic(), wire))
+        else:
+            wire.close()
+
     def _tries(self) -> "Iterator[tuple[Endpoint, float, bool]]":
         """Each endpoint twice, with how long connecting may take: a dead one in front must not cost all of it."""
         order = [*self._order]
@@ -146,10 +221,7 @@ class Client:
         except BaseException:
             wire.close()
             raise
-        if may_stay and not self._closed and len(endpoint.idle) < _MOST_IDLE:
-            endpoint.idle.append((monotonic(), wire))
-        else:
-            wire.close()
+        self._put_back(endpoint, wire, may_stay)
         return Answer(status, found, text, endpoint)
 
 
