@@ -127,6 +127,24 @@ def test_no_command_shows_a_password(env: dict[str, str | None], user: User) -> 
     assert not holding(user.folder, SECRET)
 
 
+@pytest.mark.parametrize("with_hub", [False, True])
+def test_an_unknown_backend_is_told_beside_the_rest(with_hub: bool, user: User) -> None:
+    if with_hub:
+        user.json("hub", "start")
+    try:
+        env: dict[str, str | None] = {"COMMUNICATION_BACKEND": "reddis"}
+        done = user.run("config", env=env)
+        assert (done.code, done.error) == (78, "UNKNOWN_ENGINE")
+        assert "inbox_limit" in done.out
+        assert "perhaps redis" in done.err
+        assert user.run("discover", env=env).error == "UNKNOWN_ENGINE"
+        checked = user.run("--json", "doctor", env=env)
+        assert (checked.code, checked.json["engine"]) == (1, None)
+        assert {one["check"] for one in checked.json["checks"] if one["ok"]} >= {"versions", "home", "halt", "hub"}
+    finally:
+        user.run("hub", "stop")
+
+
 def holding(folder: Path, text: str) -> list[Path]:
     """The files in which a text stands."""
     return [path for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]

@@ -1,6 +1,5 @@
 """Which engine it is, by all that can say so: the table of docs/how-to/settings.md, line by line."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -169,9 +168,9 @@ def test_a_project_comes_before_the_home_value_by_value(there: Place) -> None:
 def test_a_path_is_where_it_was_written_down(text: str, expected: str, there: Place) -> None:
     there.of_project(text)
     assert there.engine() == expected.format(folder=there.work)
-    other = Place(Path(os.path.dirname(there.home)) / "other") if (there.work / "x").mkdir() else there
-    settings = Settings(str(other.home), str(there.work / "x"), {}, {})
-    assert settings["engine"] == expected.format(folder=there.work)
+    below = there.work / "below"
+    below.mkdir()
+    assert Settings(str(there.home), str(below), {}, {})["engine"] == expected.format(folder=there.work)
 
 
 def test_a_path_in_a_variable_is_in_the_working_directory(there: Place) -> None:
