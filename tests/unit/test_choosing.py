@@ -92,6 +92,10 @@ def test_the_documents_own_example(backend: str, expected: str, there: Place) ->
 FILE = "communication: {backend: redis, settings: {redis_host: filed, redis_port: 1}}\n"
 
 
+FIREBASE = "communication: {backend: firebase, settings: {project_id: p, service_account_key_path: /own}}\n"
+EMULATOR = {"FIREBASE_DATABASE_EMULATOR_HOST": "h:9", "GOOGLE_APPLICATION_CREDENTIALS": "/k"}
+
+
 @pytest.mark.parametrize(
     ("flag", "env", "home", "expected"),
     [
@@ -126,7 +130,10 @@ FILE = "communication: {backend: redis, settings: {redis_host: filed, redis_port
         ("", {"GOOGLE_APPLICATION_CREDENTIALS": "/k"}, "engine: firebase://p\n", "firebase://p?key=/k"),
         ("", {"GOOGLE_APPLICATION_CREDENTIALS": "/k"}, "engine: firebase://p?key=/own\n", "firebase://p?key=/own"),
         ("", {"FIREBASE_DATABASE_EMULATOR_HOST": "h:9"}, "engine: firebase://p/x\n", "firebase://p/x?emulator=h:9"),
-        ("", {"FIREBASE_DATABASE_EMULATOR_HOST": "h:9", "GOOGLE_APPLICATION_CREDENTIALS": "/k"}, FILE, "redis://filed:1/0"),
+        ("", {"FIREBASE_DATABASE_EMULATOR_HOST": "h:9"}, "engine: firebase://p?key=/own\n", "firebase://p?key=/own"),
+        ("", EMULATOR, FIREBASE, "firebase://p?emulator=h:9"),
+        ("", EMULATOR, "engine: firebase://p\n", "firebase://p?emulator=h:9"),
+        ("", EMULATOR, FILE, "redis://filed:1/0"),
         # `file` is another word for `files`.
         ("file:/a/b", {}, "", "files:/a/b"),
         ("", {"ACCORD_ENGINE": "file:/a/b"}, "", "files:/a/b"),
@@ -282,24 +289,26 @@ def test_where_a_password_comes_from(there: Place) -> None:
     url = f"redis://ann:{QUOTED}@h/0"
     settings = there.settings()
     assert settings.complete(settings["engine"]) == url
-    assert settings.password_place() == str(there.home / "password"), "beside the file that names it"
+    assert settings.password_place(settings["engine"]) == str(there.home / "password"), "beside the file that names it"
     settings = there.settings(ACCORD_ENGINE_PASSWORD="other")
     assert settings.complete(settings["engine"]) == "redis://ann:other@h/0"
     settings = there.settings(ACCORD_ENGINE="redis://ben:third@h/1", ACCORD_ENGINE_PASSWORD="other")
     assert settings["engine"] == "redis://ben@h/1"
     assert settings.complete(settings["engine"]) == "redis://ben:third@h/1"
-    assert settings.password_place() == "$ACCORD_ENGINE"
+    assert settings.password_place(settings["engine"]) == "$ACCORD_ENGINE"
     settings = there.settings(ACCORD_ENGINE=f"redis://:{QUOTED}@h/1")
     assert settings.complete(settings["engine"]) == f"redis://:{QUOTED}@h/1"
     settings = there.settings("redis://x/0", ACCORD_ENGINE="redis://:third@h/1", ACCORD_ENGINE_PASSWORD="other")
     assert settings.complete(settings["engine"]) == "redis://:other@x/0", "that of a URL is for that URL alone"
+    settings = there.settings(ACCORD_ENGINE="redis://:third@h/1", ACCORD_ENGINE_PASSWORD="other")
+    assert settings.complete("redis://x/0") == "redis://:other@x/0"
 
 
 def test_a_store_on_this_machine_has_no_password(there: Place) -> None:
     there.of_home("engine_password_file: /nowhere\n")
     settings = there.settings(ACCORD_ENGINE="sqlite:/a/b", ACCORD_ENGINE_PASSWORD="x")
     assert settings.complete(settings["engine"]) == "sqlite:/a/b"
-    assert settings.password_place() == ""
+    assert settings.password_place(settings["engine"]) == ""
 
 
 @pytest.mark.parametrize(("text", "mode"), [("x", 0o644), ("x", 0o640), ("", 0o600), ("a\nb", 0o600), ("\x00", 0o600)])

@@ -40,7 +40,7 @@ def show(context: "Context") -> "results.Settings":
 def _parts(settings: "Settings") -> "list[results.Part]":
     """What the engine is made of, where it does not stand in one place; of a password only where it is."""
     parts = [_part(part) for part in settings.chosen_engine().parts]
-    place = settings.password_place()
+    place = settings.password_place(settings["engine"])
     return [*parts, {"name": "password", "value": "(not shown)", "source": place}] if place else parts
 
 

@@ -176,28 +176,28 @@ class Settings:
         return f"{engine}{colon}{folder}/{place}" if is_relative else value
 
     def complete(self, engine: str) -> str:
-        """The engine's URL with its password, if it has one: for who opens the store, and to be shown to nobody."""
+        """A store's URL with its password, if it has one: for who opens the store, and to be shown to nobody."""
         if _is_local(engine):
             return engine
         from accord.store.remote import login
 
-        return login.join(engine, self._password())
+        return login.join(engine, self._password(engine))
 
-    def password_place(self) -> str:
-        """Where the password of an engine elsewhere is: `$VARIABLE`, or a file; "": nowhere."""
-        if _is_local(self["engine"]):
+    def password_place(self, engine: str) -> str:
+        """Where the password of a store elsewhere is: `$VARIABLE`, or a file; "": nowhere."""
+        if _is_local(engine):
             return ""
-        if self.chosen_engine().password is not None:
+        if self["engine"] == engine and self.chosen_engine().password is not None:
             return "$ACCORD_ENGINE"
         return f"${PASSWORD_VARIABLE}" if self._env.get(PASSWORD_VARIABLE) else str(self["engine_password_file"])
 
-    def _password(self) -> str:
-        where = self.password_place()
-        if not where:
-            return ""
-        if not where.startswith("$"):
-            return _read_password(where)
-        return self.chosen_engine().password or self._env[PASSWORD_VARIABLE]
+    def _password(self, engine: str) -> str:
+        where = self.password_place(engine)
+        if where == "$ACCORD_ENGINE":
+            return str(self.chosen_engine().password)
+        if where.startswith("$"):
+            return self._env[PASSWORD_VARIABLE]
+        return _read_password(where) if where else ""
 
     def encryption_key(self) -> bytes:
         """The key that the store is encrypted with; nothing: none was given, anywhere. It is shown to nobody."""

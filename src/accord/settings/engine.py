@@ -116,7 +116,6 @@ KEYS = {
     "connection_pool_size": Key("a command needs one connection", _anything),
 }
 EMULATOR_VARIABLE = "FIREBASE_DATABASE_EMULATOR_HOST"
-_FIREBASE_OPTIONS = {"service_account_key_path": "key", "emulator": "emulator"}
 
 
 def needs_trust(communication: "dict[str, object]") -> bool:
@@ -230,7 +229,8 @@ class _Backend:
         if not project:
             reason = f"the backend firebase needs a project: set {COMMUNICATION}.settings.project_id"
             raise errors.InvalidConfig(path=self._source, reason=f"{reason} or $FIREBASE_PROJECT_ID")
-        key = self.value("service_account_key_path")
+        # An emulator is nobody's, and takes no key.
+        key = "" if self._settings.variable(EMULATOR_VARIABLE) else self.value("service_account_key_path")
         return f"firebase://{project}{f'?key={_quoted(key)}' if key else ''}"
 
     def files(self, engine: str) -> str:
@@ -252,19 +252,20 @@ _URLS: "dict[str, Callable[[_Backend, str], str]]" = {
 
 
 def _complete_firebase(settings: "Settings", chosen: Chosen) -> None:
-    """What Firebase's own tools take from the environment, where nothing nearer says it."""
-    options = [option.partition("=")[0] for option in chosen.url.partition("?")[2].split("&")]
-    for name, variable in (
-        ("service_account_key_path", KEYS["service_account_key_path"].variable),
-        ("emulator", EMULATOR_VARIABLE),
-    ):
-        value = settings.variable(variable)
-        if value and _FIREBASE_OPTIONS[name] not in options:
-            if name != "emulator":
-                value = os.path.join(settings.cwd, value)
-            joint = "&" if "?" in chosen.url else "?"
-            chosen.url += f"{joint}{_FIREBASE_OPTIONS[name]}={_quoted(value)}"
-            chosen.parts.append(Part(name, value, f"${variable}"))
+    """What Firebase's own tools take from the environment, where the URL does not say it."""
+    options = {option.partition("=")[0] for option in chosen.url.partition("?")[2].split("&")}
+    emulator = settings.variable(EMULATOR_VARIABLE)
+    key = settings.variable(KEYS["service_account_key_path"].variable)
+    if emulator and not options & {"emulator", "key", "url"}:
+        _add(chosen, "emulator", "emulator", emulator, EMULATOR_VARIABLE)
+    elif key and not options & {"emulator", "key"}:
+        path = os.path.join(settings.cwd, os.path.expanduser(key))
+        _add(chosen, "key", "service_account_key_path", path, KEYS["service_account_key_path"].variable)
+
+
+def _add(chosen: Chosen, option: str, name: str, value: str, variable: str) -> None:
+    chosen.url += f"{'&' if '?' in chosen.url else '?'}{option}={_quoted(value)}"
+    chosen.parts.append(Part(name, value, f"${variable}"))
 
 
 def _placed(url: str, folder: str) -> str:
