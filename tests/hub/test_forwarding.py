@@ -725,3 +725,24 @@ def test_a_command_with_another_backend_is_run_without_the_hub(hub: User) -> Non
     assert not was_run_here(hub, "discover", env={"COMMUNICATION_BACKEND": "sqlite"}), "which is the hub's own store"
     assert not was_run_here(hub, "discover", env={"REDIS_HOST": "elsewhere"}), "which says nothing of sqlite"
     assert not was_run_here(hub, "discover", env={"ACCORD_ENGINE_PASSWORD": "of no use here"})
+
+
+@pytest.mark.covers("S10")
+@pytest.mark.parametrize(
+    "env",
+    [{"ACCORD_ENGINE": "sqlite:own-store.db"}, {"COMMUNICATION_BACKEND": "sqlite", "SQLITE_DB": "own-store.db"}],
+    ids=["URL", "backend"],
+)
+@pytest.mark.parametrize("foreground_too", [False, True])
+def test_a_hub_finds_what_is_relative_where_it_was_started(
+    env: dict[str, str], foreground_too: bool, user: User
+) -> None:
+    user.env |= env
+    if foreground_too:
+        with foreground(user, ACCORD, "hub", "start", "--foreground", cwd=user.work):
+            assert not was_run_here(user, "register", "ann")
+    else:
+        pid = start(user)
+        assert not was_run_here(user, "register", "ann")
+        assert os.readlink(f"/proc/{pid}/cwd") == "/"
+    assert (user.work / "own-store.db").exists()
