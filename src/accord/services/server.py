@@ -14,15 +14,13 @@ MEANING = {
     "process": "the death of the server's process, and not a power cut there",
     "none": "as long as the server runs",
 }
-_EPOCH_S = 1_000_000_000  # a clock below it counts from something else than 1970
 
 
 def look(store: Store) -> str:
     """Which one it is, how long a read takes, what its durability means, and whether its clock is ours."""
     took_ms = sorted(_read_ms(store) for _ in range(READS))
-    parts = [str(getattr(store, "server", "")) or "it answers"]
-    parts += [f"a read takes {took_ms[READS // 2]:.1f} ms", f"what is sent survives {MEANING[store.durability]}"]
-    return "; ".join([*parts, *_clock(store)])
+    parts = [str(getattr(store, "server", "it answers")), f"a read takes {took_ms[READS // 2]:.1f} ms"]
+    return "; ".join([*parts, f"what is sent survives {MEANING[store.durability]}", *_clock(store)])
 
 
 def _read_ms(store: Store) -> float:
@@ -34,12 +32,11 @@ def _read_ms(store: Store) -> float:
 
 def _clock(store: Store) -> list[str]:
     """By how much the two clocks differ, as far as the time of an answer allows to tell."""
-    before = time.time()
-    there = store.now().seconds
-    after = time.time()
-    if there < _EPOCH_S:
+    ask = getattr(store, "server_clock_s", None)
+    if ask is None:
         return []
-    ahead_s = there - (before + after) / 2
+    before_s = time.time()
+    ahead_s = ask() - (before_s + time.time()) / 2
     if abs(ahead_s) > MOST_BEHIND_S:
         what = f"The server's clock is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} this machine's"
         raise errors.NeedsAttention(what=what, see="the clocks of both machines")

@@ -5,7 +5,8 @@ from accord import errors
 LOCAL = ("sqlite", "files", "file", "memory")  # whose place is a path or a name, in which @ and : are letters
 
 FILES = ("ca", "cert", "key")  # options that name files on this machine, with what it takes to get in
-_MANNER = (*FILES, "timeout_s", "tls", "uid", "wait", "waitaof")  # options that say how to get in, and not where
+# Options that say how to get in, and not where.
+_MANNER = (*FILES, "clock_skew_s", "timeout_s", "tls", "uid", "wait", "waitaof")
 
 # Options by which passwords are given elsewhere. Here they would be shown, with all else that stands after the `?`.
 _SECRET = ("auth", "pass", "passwd", "password", "pwd", "secret", "token")
