@@ -13,6 +13,7 @@ from accord.errors import AccordError, table
 from accord.operations import NAMES, find, parameters
 from accord.operations.schema import WORDS
 from accord.settings import SETTINGS
+from accord.settings.engine import KEYS, Key
 from tools import results
 from tools.api import groups_module
 
@@ -51,6 +52,19 @@ default. `accord config` shows what is in force and where it comes from. *trust*
 
 | setting | variable | default | what | |
 | --- | --- | --- | --- | --- |
+"""
+
+COMMUNICATION_INTRO = """
+## communication
+
+Instead of `engine` a file may name a backend (`file` or `files`, `sqlite`, `redis`, `rediss`, `etcd`, `firebase` or
+`memory`) as `communication.backend`, with what it needs below `communication.settings`:
+[how to](how-to/settings.md#an-engine-piece-by-piece). A variable comes before the files. What is for an engine that is
+not the one in force has no effect. *trust*: as above.
+
+| setting | variable | default | for | what | |
+| --- | --- | --- | --- | --- | --- |
+| `backend` | `$COMMUNICATION_BACKEND` | | | the engine | trust |
 """
 
 CLI_INTRO = """\
@@ -105,7 +119,17 @@ def settings_page() -> str:
         f"| {'trust' if setting.trust else ''} |\n"
         for name, setting in SETTINGS.items()
     ]
-    return SETTINGS_INTRO + "".join(rows)
+    return SETTINGS_INTRO + "".join(rows) + COMMUNICATION_INTRO + "".join(map(_key_row, KEYS.items()))
+
+
+def _key_row(item: tuple[str, Key]) -> str:
+    name, key = item
+    default = key.default[0] if isinstance(key.default, list) else key.default
+    shown = f"`{default}`" if default not in (None, "") else ""
+    variable = f"`${key.variable}`" if key.variable else ""
+    what = f"the same as `{key.same_as}`" if key.same_as else key.help if key.engines else f"has no effect: {key.help}"
+    engines = ", ".join(f"`{engine}`" for engine in key.engines)
+    return f"| `{name}` | {variable} | {shown} | {engines} | {what} | {'trust' if key.engines else ''} |\n"
 
 
 def cli_page() -> str:

@@ -62,6 +62,7 @@ def _allow_files() -> None:
 class Daemon:
     def __init__(self, home: Home, options: dict[str, int]) -> None:
         self._home = home
+        self._cwd = _leave_folder()
         self._options = options
         self._files = HubFiles(home.path)
         self._told_by = options.get("told_by", -1)
@@ -96,7 +97,7 @@ class Daemon:
             return error.exit
 
     async def _serve(self) -> int:
-        hub = Hub(self._home, place.user_home(os.environ), self._log)
+        hub = Hub(self._home, place.user_home(os.environ), self._log, self._cwd)
         doors = await self._open_doors(hub)
         self._hear_signals(hub)
         self._note(hub.status())
@@ -209,6 +210,16 @@ class Daemon:
             os.write(2 if wrong and not self._options.get("json") else 1, text.encode())
         except OSError:
             pass  # nobody looks
+
+
+def _leave_folder() -> str:
+    """Where this was started, which is where relative paths of the environment are; it shall not be held."""
+    try:
+        folder = os.getcwd()
+    except OSError:
+        folder = ""
+    os.chdir("/")
+    return folder
 
 
 def _load_commands() -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from accord import api
+from accord import api, place
 from accord.api import Accord
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def main() -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="accord-demo-") as folder:
         # A home and a HALT of its own: whatever is going on in yours is not touched.
         os.environ["HOME"] = folder
-        for variable in [name for name in os.environ if name.startswith("ACCORD_")]:
+        for variable in [name for name in os.environ if name.startswith("ACCORD_") or name in place.ENGINE_VARIABLES]:
             del os.environ[variable]
         found = show(f"{folder}/home")
     took_s = round(time.monotonic() - started, 1)

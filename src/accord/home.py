@@ -90,12 +90,13 @@ class Home:
 
     def tokens(self, store: str) -> "Tokens":
         """Those of the agents in a store, of which this is a name; "": the one in the home."""
-        return Tokens(f"{self.path}/agents/{store}" if store else f"{self.path}/agents")
+        return Tokens(f"{self.path}/agents/{store}" if store else f"{self.path}/agents", store)
 
 
 class Tokens:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, store: str = "") -> None:
         self.path = path
+        self.store = store
 
     def alone(self, timeout_s: float) -> "_Alone":
         """For the time in which a name is registered or given back: else the token of one could end up as another's."""

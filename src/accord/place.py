@@ -10,6 +10,14 @@ HOME = "~/.accord"
 SETTINGS_FILE = "accord.yml"
 HUB = "hub"  # the folder of the hub, in the home
 KEY_VARIABLE = "ACCORD_ENCRYPTION_KEY"
+PASSWORD_VARIABLE = "ACCORD_ENGINE_PASSWORD"  # noqa: S105  # where it is, and not what
+BACKEND_VARIABLE = "COMMUNICATION_BACKEND"
+
+# Those that choose an engine, or say where it is, and have names that others gave them.
+ENGINE_VARIABLES = (
+    BACKEND_VARIABLE, "REDIS_HOST", "REDIS_PORT", "SQLITE_DB", "FIREBASE_PROJECT_ID", "GOOGLE_APPLICATION_CREDENTIALS",
+    "FIREBASE_DATABASE_EMULATOR_HOST",
+)  # fmt: skip
 
 _LONGEST_SOCKET = 100  # bytes of its path; Linux takes 107, macOS 103
 

@@ -322,3 +322,34 @@ def test_a_lock_is_renewed_while_the_shell_lives(bash: Shells) -> None:
     time.sleep(LOCK_S + 5)
     assert bash.run("acquire_file_lock res 0.1 || echo $?") == ["1"]
     holder.communicate("\n", timeout=TIMEOUT_S)
+
+
+def test_it_follows_the_backend_that_the_shell_chooses(tmp_path: Path) -> None:
+    """As the document's own test of a migration does; what the shell holds and has read is of one store."""
+    shells = Shells(tmp_path)
+    db = tmp_path / "state.db"
+    script = f"""
+        export COMMUNICATION_BACKEND=file SQLITE_DB={db}
+        communication_backend_init && communication_backend_write plan one
+        communication_backend_lock build && echo file
+        communication_backend_transaction_begin
+        export COMMUNICATION_BACKEND=sqlite
+        communication_backend_init && safe_write_memory_file plan two && communication_backend_lock build && echo sqlite
+        safe_write_memory_file plan three && communication_backend_unlock build && echo unlocked
+        communication_backend_read plan
+        export COMMUNICATION_BACKEND=file
+        communication_backend_transaction_rollback && communication_backend_read plan
+        communication_backend_unlock build && health_check_communication
+    """
+    *said, health = shells.run(script)
+    assert said == ["file", "sqlite", "unlocked", "three", "one"]
+    assert health.startswith(f"OK: files:{tmp_path}/accord/store, ")
+    assert db.exists()
+
+
+def test_the_health_of_an_engine_that_is_none(tmp_path: Path) -> None:
+    shells = Shells(tmp_path)
+    shells.run("communication_backend_init")
+    assert shells.run(
+        "COMMUNICATION_BACKEND=reddis; export COMMUNICATION_BACKEND; health_check_communication; echo $?"
+    ) == ["1"]

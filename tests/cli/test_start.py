@@ -24,7 +24,7 @@ UNUSED = {
     "accord.errors.table", "accord.cli.help", "accord.cli.complete", "accord.api", "accord.testing", "accord.demo",
     "accord.store.engines.files", "accord.store.engines.memory", "accord.store.wrap", "accord.services.search",
     "accord.services.channels", "accord.services.discovery", "accord.settings.files", "accord.operations.schema",
-    "accord.operations.results",
+    "accord.operations.results", "accord.settings.engine", "accord.store.remote",
 }  # fmt: skip
 
 
@@ -86,6 +86,19 @@ def test_a_settings_file_costs_the_hot_verbs_no_more_than_a_look(ann: User) -> N
     base = interpreter(ann)
     found = imported(ann, *MAIL, "hello") - base
     assert not {name for name in found if name.partition(".")[0] in HEAVY}
+
+
+@pytest.mark.covers("Q2", "S10")
+def test_a_backend_costs_the_hot_verbs_nothing_heavy(ann: User) -> None:
+    path = ann.home / "store.db"
+    (ann.home / "accord.yml").write_text(f"communication: {{backend: sqlite, settings: {{database_path: {path}}}}}\n")
+    ann.json("register", "cyd")
+    base = interpreter(ann)
+    for env in ({}, {"COMMUNICATION_BACKEND": "sqlite", "SQLITE_DB": str(path)}):
+        ann.env |= env
+        found = imported(ann, "send", "--from", "cyd", "--to", "cyd", "--message", "hello") - base
+        assert "accord.settings.engine" in found
+        assert not {name for name in found if name.partition(".")[0] in HEAVY}
 
 
 @pytest.mark.covers("Q2")

@@ -63,7 +63,7 @@ def daemons(user: User) -> list[int]:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             continue  # it ended meanwhile
-        if b"accord.daemon" in b" ".join(words[1:3]) and str(user.home).encode() in words:
+        if b"accord.daemon" in b" ".join(words[1:4]) and str(user.home).encode() in words:
             found.append(int(pid))
     return found
 

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import select
 import signal
 import socket
 import subprocess
@@ -542,6 +543,10 @@ class Fake:
     def __init__(self, listening: socket.socket) -> None:
         self._listening = listening
 
+    def was_asked(self) -> bool:
+        """Whether somebody has connected."""
+        return bool(select.select([self._listening], [], [], 0)[0])
+
     def hear(
         self, *asked: tuple[str, dict[str, Any]], then: Callable[[], object] = lambda: None
     ) -> list[dict[str, Any]]:
@@ -689,3 +694,61 @@ def test_only_a_command_that_needs_it_shows_who_the_operator_is(hub: User) -> No
     ask_to_run(hub, "engage", "ann", asked=asked)
     proofs = [one["params"]["nonce"] for one in asked if one["method"] == "cli.proof"]
     assert len(set(proofs)) == 2
+
+
+@pytest.mark.covers("S10")
+@pytest.mark.parametrize(
+    "engine", ["redis://ben:s3cr3t@host/0", "redis://ben:s3c/r3t@host/0", "redis://h?password=s3c"]
+)
+def test_a_hub_is_told_which_store_is_meant_and_no_password(engine: str, ann: User) -> None:
+    told = {"COMMUNICATION_BACKEND": "sqlite", "SQLITE_DB": "x.db", "REDIS_HOST": "h", "REDIS_PORT": "1"}
+    told |= {"FIREBASE_PROJECT_ID": "p", "GOOGLE_APPLICATION_CREDENTIALS": "k", "FIREBASE_DATABASE_EMULATOR_HOST": "e"}
+    ann.env |= {**told, "ACCORD_ENGINE": engine, "ACCORD_ENGINE_PASSWORD": "s3c0nd"}
+    with fake_hub(ann) as fake, running(ann, "discover") as process:
+        (heard,) = fake.hear()
+        finish(process)
+    env = heard["params"]["env"]
+    assert {name: env[name] for name in told} == told
+    assert "s3c" not in json.dumps(heard)
+    if "@" in engine and "c/r" not in engine:
+        assert env["ACCORD_ENGINE"] == "redis://ben@host/0"
+
+
+@pytest.mark.covers("S10")
+def test_a_password_in_a_flag_does_not_reach_the_hub(ann: User) -> None:
+    for words in (["--engine", "redis://:s3cr3t@host"], ["--engine=redis://:s3cr3t@host"]):
+        with fake_hub(ann) as fake:
+            done = ann.run(*words, "discover")
+            assert not fake.was_asked()
+        assert (done.error, "s3cr3t" in done.err) == ("INVALID_CONFIG", False)
+
+
+@pytest.mark.covers("S10")
+def test_a_command_with_another_backend_is_run_without_the_hub(hub: User) -> None:
+    other = {"COMMUNICATION_BACKEND": "sqlite", "SQLITE_DB": str(hub.folder / "other-store.db")}
+    assert was_run_here(hub, "register", "zoe", env=other)
+    assert (hub.folder / "other-store.db").exists()
+    assert not was_run_here(hub, "discover", env={"COMMUNICATION_BACKEND": "sqlite"}), "which is the hub's own store"
+    assert not was_run_here(hub, "discover", env={"REDIS_HOST": "elsewhere"}), "which says nothing of sqlite"
+    assert not was_run_here(hub, "discover", env={"ACCORD_ENGINE_PASSWORD": "of no use here"})
+
+
+@pytest.mark.covers("S10")
+@pytest.mark.parametrize(
+    "env",
+    [{"ACCORD_ENGINE": "sqlite:own-store.db"}, {"COMMUNICATION_BACKEND": "sqlite", "SQLITE_DB": "own-store.db"}],
+    ids=["URL", "backend"],
+)
+@pytest.mark.parametrize("foreground_too", [False, True])
+def test_a_hub_finds_what_is_relative_where_it_was_started(
+    env: dict[str, str], foreground_too: bool, user: User
+) -> None:
+    user.env |= env
+    if foreground_too:
+        with foreground(user, ACCORD, "hub", "start", "--foreground", cwd=user.work):
+            assert not was_run_here(user, "register", "ann")
+    else:
+        pid = start(user)
+        assert not was_run_here(user, "register", "ann")
+        assert os.readlink(f"/proc/{pid}/cwd") == "/"
+    assert (user.work / "own-store.db").exists()

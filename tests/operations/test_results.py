@@ -199,6 +199,6 @@ def stop(do: Do, user_home: Path) -> None:
     do("halt.status")
     do("halt.lift")
     do("halt.engage", all=True)
-    (user_home / "accord.yml").write_text("message_limit: 1000\n")
+    (user_home / "accord.yml").write_text("communication: {settings: {lock_timeout: 20, transaction_dir: /tmp}}\n")
     do("config.trust", path=str(user_home))
     do("config.show")

@@ -44,7 +44,8 @@ HERE = (
 )
 _WITH_VALUE = ("--home", "--engine", "--hub-port")
 _VARIABLES = ("HOME", "NO_COLOR", "TERM", "CLAUDE_PID")
-_KEY = "ACCORD_ENCRYPTION_KEY"  # told to nobody
+_KEY = place.KEY_VARIABLE
+_SECRETS = (_KEY, place.PASSWORD_VARIABLE)  # told to nobody: the hub has its own
 
 
 def reach(argv: list[str], io: "LocalIo") -> "Connection | None":
@@ -53,6 +54,8 @@ def reach(argv: list[str], io: "LocalIo") -> "Connection | None":
     home = place.home_path(named, io.cwd, io.env)
     path = place.socket_path(os.path.abspath(home)) if io.cwd and os.path.isabs(home) else ""
     if not words or is_here(words) or not io.can_print or not path or not os.path.exists(path):
+        return None
+    if _names_password(argv):
         return None
     from accord.client import Connection
 
@@ -148,7 +151,7 @@ class _Command:
             "version": __version__,
             "argv": argv,
             "cwd": io.cwd,
-            "env": {name: io.env[name] for name in io.env if _is_told(name)},
+            "env": {name: _told(name, io.env[name]) for name in io.env if _is_told(name)},
             "terminal": [io.is_terminal(fd) for fd in range(3)],
             "width": io.width() if io.is_terminal(1) else 80,
             "request": io.request,
@@ -277,7 +280,29 @@ def _look(argv: list[str]) -> tuple[list[str], str]:
 
 
 def _is_told(variable: str) -> bool:
-    return variable in _VARIABLES or (variable.startswith("ACCORD_") and variable != _KEY)
+    if variable.startswith("ACCORD_"):
+        return variable not in _SECRETS
+    return variable in _VARIABLES or variable in place.ENGINE_VARIABLES
+
+
+def _told(variable: str, value: str) -> str:
+    """A store's URL goes without its password: which store is meant can be seen from the rest."""
+    return _without_password(value) if variable == "ACCORD_ENGINE" else value
+
+
+def _names_password(argv: list[str]) -> bool:
+    """Whether a password stands where all can see it, which will be refused; the hub need not see it too."""
+    pairs = [(word, after) for word, after in pairwise([*argv, ""]) if word.partition("=")[0] == "--engine"]
+    urls = [after if word == "--engine" else word[9:] for word, after in pairs]
+    return any(_without_password(url) != url for url in urls)
+
+
+def _without_password(url: str) -> str:
+    if "@" not in url and "?" not in url:
+        return url
+    from accord.store.remote.login import shown
+
+    return shown(url)
 
 
 def _data(data: bytes) -> "dict[str, Any]":

@@ -6,6 +6,9 @@ run in subshells too, which can keep nothing. When the shell is gone nothing was
 SHELL.gate     held by the function that is at work
 SHELL.state    what was begun; replaced as a whole, so that a function that is killed leaves the old or the new
 SHELL.new      the next one, until it is written
+
+A shell that chooses another engine begins anew there: what it has locked and read is of one store. SHELL is then
+followed by a `+` and that store's name.
 """
 
 import os
@@ -41,7 +44,8 @@ class Shell:
         self.patience_s: float = context.settings["lock_timeout_s"]  # with the shell's other functions
         self._key = context.settings.encryption_key()
         self._folder = f"{context.home.path}/shell"
-        self._path = f"{self._folder}/{self.owner}"
+        store = context.tokens.store
+        self._path = f"{self._folder}/{self.owner}{f'+{store}' if store else ''}"
 
     def __enter__(self) -> "Self":
         folder.make_folder(self._folder)
@@ -122,7 +126,7 @@ def _remove_gone(path: str) -> None:
 
 def _is_left_behind(path: str, name: str) -> bool:
     owner, _, ending = name.rpartition(".")
-    pid, _, started = owner.removeprefix(f"{_here()}.").partition(".")
+    pid, _, started = owner.partition("+")[0].removeprefix(f"{_here()}.").partition(".")
     if not owner.startswith(_here()) or ending not in _ENDINGS or not is_pid(pid):
         return False
     found = os.lstat(f"{path}/{name}")

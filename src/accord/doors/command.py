@@ -122,7 +122,7 @@ class CommandIo:
         settings = Settings(hub.home.path, self.cwd, self.env, flags, self._project)
         try:
             engine = engine_of(hub.home, settings)
-        except (errors.InvalidConfig, errors.NotTrusted):
+        except (errors.InvalidConfig, errors.NotTrusted, errors.UnknownEngine):
             raise Elsewhere("the settings cannot be read, of which `config` can still show a part") from None
         if engine != hub.engine:
             raise Elsewhere("it serves another store")

@@ -224,7 +224,7 @@ class CommitTooLarge(AccordError):
 
 class UnknownEngine(AccordError):
     code, rpc, exit, http = "UNKNOWN_ENGINE", -32028, 78, 400
-    text = "{url!r} names no engine. Write it as ENGINE:PLACE with one of: {engines}."
+    text = "{url!r}{where} names no engine{near}. Choose one of {engines}; a URL is ENGINE:PLACE."
 
 
 class DriverMissing(AccordError):
@@ -234,20 +234,23 @@ class DriverMissing(AccordError):
 
 class EngineUnreachable(AccordError):
     code, rpc, exit, http = "ENGINE_UNREACHABLE", -32120, 69, 503
-    text = "{path} does not answer: {reason}. Start it, or look at its address; nothing was changed."
+    text = (
+        "{path} does not answer: {reason}. Nothing was changed. Start it, or mend its address or the network; "
+        "`accord config` shows where the address comes from."
+    )
 
 
 class EngineRefused(AccordError):
     code, rpc, exit, http = "ENGINE_REFUSED", -32121, 77, 500
     text = (
         "{path} refuses: {reason}. Look at the user in the URL, and at the password in $ACCORD_ENGINE_PASSWORD "
-        "or the file that engine_password_file names."
+        "or the file that engine_password_file names; `accord config` shows where they come from."
     )
 
 
 class EngineTooOld(AccordError):
     code, rpc, exit, http = "ENGINE_TOO_OLD", -32122, 78, 500
-    text = "{path} is {found}, and accord needs {needed} or later. Upgrade the server."
+    text = "{path} is {found}, and accord needs {needed} or later. Upgrade the server, or choose another engine."
 
 
 class EngineUnfit(AccordError):

@@ -48,8 +48,9 @@ class Request:
 
 
 class Hub:
-    def __init__(self, home: Home, user_home: str, log: Log) -> None:
+    def __init__(self, home: Home, user_home: str, log: Log, cwd: str = "") -> None:
         self.home = home
+        self._cwd = cwd  # where it was started
         self.files = HubFiles(home.path)
         self.log = log
         self.halt = Halt(user_home)
@@ -188,7 +189,7 @@ class Hub:
 
     def _read_settings(self) -> Settings:
         """The home's own; a hub belongs to no project."""
-        settings = Settings(self.home.path, "", os.environ, {}, ("", b""))
+        settings = Settings(self.home.path, self._cwd, os.environ, {}, ("", b""))
         settings.files()
         return settings
 

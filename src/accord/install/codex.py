@@ -2,6 +2,7 @@
 
 from accord.install.edits import Hook, Json, Toml
 from accord.install.vendor import STOP_S, TIMEOUT_S
+from accord.place import ENGINE_VARIABLES, PASSWORD_VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ EVENTS = {
     "SessionEnd": "end",
 }
 # It passes no others on to an MCP server.
-_VARIABLES = ["ACCORD_AGENT", "ACCORD_ENGINE", "ACCORD_HOME", "ACCORD_TOKEN"]
+_VARIABLES = ["ACCORD_AGENT", "ACCORD_ENGINE", "ACCORD_HOME", "ACCORD_TOKEN", PASSWORD_VARIABLE, *ENGINE_VARIABLES]
 _MOST_CONTEXT = 40_000  # characters; without, it cuts what a hook adds to some 10,000, and messages with it
 _SECONDS = {"stop": STOP_S, "end": 3}  # it gives SessionEnd no more
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from accord.operations import results
     from accord.operations.context import Context
     from accord.operations.kinds import Path
+    from accord.settings import Settings
+    from accord.settings.engine import Part
 
 
 @operation()
@@ -20,14 +22,36 @@ def show(context: "Context") -> "results.Settings":
     """Show every setting, its value, where that comes from, and what is `wrong` with those that cannot be read."""
     good, wrong = context.settings.without_bad_files()
     settings: list[results.Setting] = []
+    unused: list[results.Part] = []
     for name, setting in SETTINGS.items():
         try:
             value, source = good.find(name)
+            parts = _parts(good) if name == "engine" else []
+            unused += _unused(good) if name == "engine" else []
         except errors.AccordError as error:
             wrong.append(error)
         else:
-            settings.append({"name": name, "value": as_is(value), "source": source, "help": setting.help})
-    return {"home": context.home.path, "settings": settings, "wrong": [to_json(error) for error in wrong]}
+            found: results.Setting = {"name": name, "value": as_is(value), "source": source, "help": setting.help}
+            settings.append({**found, "parts": parts} if parts else found)
+    shown = [to_json(error) for error in wrong]
+    return {"home": context.home.path, "settings": settings, "unused": unused, "wrong": shown}
+
+
+def _parts(settings: "Settings") -> "list[results.Part]":
+    """What the engine is made of, where it does not stand in one place; of a password only where it is."""
+    parts = [_part(part) for part in settings.chosen_engine().parts]
+    place = settings.password_place(settings["engine"])
+    return [*parts, {"name": "password", "value": "(not shown)", "source": place}] if place else parts
+
+
+def _unused(settings: "Settings") -> "list[results.Part]":
+    from accord.settings.engine import unused
+
+    return [_part(part) for part in unused(settings)]
+
+
+def _part(part: "Part") -> "results.Part":
+    return {"name": part.name, "value": part.value, "source": part.source}
 
 
 @operation(right=OPERATOR, changes=True, beyond=True, here=True)

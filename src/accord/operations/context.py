@@ -286,7 +286,7 @@ def open_in(home: Home, settings: Settings) -> "Store":
     """The store of a home."""
     home.make()
     engine = engine_of(home, settings)
-    store = _readable(open_store(engine), settings.encryption_key(), engine)
+    store = _readable(open_store(settings.complete(engine)), settings.encryption_key(), engine)
     store.patience_s = settings["lock_timeout_s"]
     return store
 
@@ -308,12 +308,16 @@ def _readable(store: "Store", key: bytes, engine: str) -> "Store":
 
 
 def engine_of(home: Home, settings: Settings) -> str:
-    """The URL of the home's store."""
+    """The URL of the home's store, without its password: it may be shown."""
     return settings["engine"] or f"sqlite:{home.path}/store.db"
 
 
 def tokens_of(home: Home, settings: Settings) -> "Tokens":
     engine = settings["engine"]
+    if "@" in engine or "?" in engine:
+        from accord.store.remote.login import place_of
+
+        engine = place_of(engine)
     return home.tokens(hash_token(engine)[:16] if engine else "")
 
 

@@ -59,5 +59,5 @@ def _known(find: "Callable[[], str]") -> "str | None":
     """None where the settings, which would say it, cannot be read."""
     try:
         return find()
-    except (errors.InvalidConfig, errors.NotTrusted):
+    except (errors.InvalidConfig, errors.NotTrusted, errors.UnknownEngine):
         return None

@@ -485,16 +485,24 @@ class Engaged(TypedDict):
     engaged: list[str]
 
 
+class Part(TypedDict):
+    name: str
+    value: str | int
+    source: str
+
+
 class Setting(TypedDict):
     name: str
     value: str | int | bool
     source: str  # flag, $VARIABLE, a file or default
     help: str
+    parts: NotRequired[list[Part]]  # of an engine that is put together from several values
 
 
 class Settings(TypedDict):
     home: str
     settings: list[Setting]  # those that can be read
+    unused: list[Part]  # what files say of the engine, to no effect
     wrong: list[dict[str, Any]]  # errors, as JSON-RPC has them: why the others cannot
 
 

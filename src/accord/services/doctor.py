@@ -8,11 +8,13 @@ from typing import Any
 
 from accord import __version__, errors, place
 from accord.home import Home, Tokens
-from accord.services import agents, checkup, discovery, group
+from accord.services import agents, checkup, discovery, group, server
 from accord.services.halt import Halt
 from accord.services.hub import ANSWER_WITHIN_S
 from accord.settings import LOCAL_ENGINES, SETTINGS, Settings
+from accord.settings.engine import unused
 from accord.store.protocols import Store
+from accord.store.remote import login
 
 LEAST_FREE_MIB = 100
 LEAST_SQLITE = (3, 51, 3)
@@ -28,23 +30,50 @@ def examine(
     hub_status: Callable[[], dict[str, Any]],
 ) -> list[dict[str, Any]]:
     """What was looked at, whether it is well, and what was found."""
+    opened = _Once(open_store)
     checks: dict[str, Callable[[], Any]] = {
-        "versions": _versions,
+        "versions": lambda: _versions(_is_elsewhere(engine)),
         "settings": lambda: _settings(settings),
         "home": lambda: _home(home.path),
         "free space": lambda: _free_space(home.path),
         "engine": lambda: _engine(engine(), home.path),
-        "store": lambda: _store(open_store()),
-        "agents": lambda: _agents(open_store(), halt.count()),
-        "tokens": lambda: _tokens(open_store(), tokens()),
-        "clock": lambda: checkup.of_clock(open_store()),
-        "locks": lambda: checkup.of_locks(open_store()),
-        "queues": lambda: checkup.of_queues(open_store()),
-        "tasks": lambda: checkup.of_tasks(open_store()),
+        "store": lambda: _store(opened()),
+        **({"server": lambda: server.look(opened())} if _is_elsewhere(engine) else {}),
+        "agents": lambda: _agents(opened(), halt.count()),
+        "tokens": lambda: _tokens(opened(), tokens()),
+        "clock": lambda: checkup.of_clock(opened()),
+        "locks": lambda: checkup.of_locks(opened()),
+        "queues": lambda: checkup.of_queues(opened()),
+        "tasks": lambda: checkup.of_tasks(opened()),
         "halt": lambda: _halt(halt),
         "hub": lambda: _hub(hub_status()),
     }
     return [{"check": name, **_look(look)} for name, look in checks.items()]
+
+
+class _Once:
+    """The store, opened at most once: what keeps it closed keeps all who ask from waiting for that again."""
+
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self._open_store = open_store
+        self._error: errors.AccordError | None = None
+
+    def __call__(self) -> Store:
+        if self._error is not None:
+            raise self._error
+        try:
+            return self._open_store()
+        except errors.AccordError as error:
+            self._error = error
+            raise
+
+
+def _is_elsewhere(engine: Callable[[], str]) -> bool:
+    """Whether the store is on another machine, or could be."""
+    try:
+        return engine().partition(":")[0] not in login.LOCAL
+    except errors.AccordError:
+        return False  # which other checks will say
 
 
 def _look(look: "Callable[[], str | dict[str, Any]]") -> dict[str, Any]:
@@ -63,10 +92,12 @@ def shown(engine: str) -> str:
     return f"{kind}{slashes}{host.rpartition('@')[2]}{slash}{path}"
 
 
-def _versions() -> str:
+def _versions(is_elsewhere: bool) -> str:
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    if is_elsewhere:
+        return f"accord {__version__}, Python {python}"
     import apsw
 
-    python = ".".join(str(part) for part in sys.version_info[:3])
     if tuple(map(int, apsw.sqlite_lib_version().split("."))) < LEAST_SQLITE:
         what = f"SQLite {apsw.sqlite_lib_version()} can damage a store that several processes write to"
         raise errors.NeedsAttention(what=what, see="pip install --upgrade apsw")
@@ -75,7 +106,10 @@ def _versions() -> str:
 
 def _settings(settings: Settings) -> str:
     sources = {source for _, source in (settings.find(name) for name in SETTINGS)}
-    return f"from {', '.join(sorted(sources))}"
+    without_effect = [f"{part.name} ({part.source})" for part in unused(settings)]
+    return f"from {', '.join(sorted(sources))}" + (
+        f"; without effect: {', '.join(without_effect)}" if without_effect else ""
+    )
 
 
 def _home(path: str) -> str:

@@ -214,11 +214,19 @@ def _spawn(files: HubFiles, gate: Gate, options: "Mapping[str, int]", timeout_s:
     crash = folder.open_private(f"{files.folder}/crash.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "accord.daemon", files.home, f"--told-by={tell}", f"--gate={gate.fileno()}", *words],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "accord.daemon",
+                files.home,
+                f"--told-by={tell}",
+                f"--gate={gate.fileno()}",
+                *words,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=crash,
             stderr=crash,
-            cwd="/",
             env={name: value for name, value in os.environ.items() if name not in ("ACCORD_AGENT", "ACCORD_TOKEN")},
             pass_fds=(tell, gate.fileno()),
             start_new_session=True,

@@ -8,14 +8,21 @@ import os
 
 from accord import errors, jsontext, place
 from accord.model import MAX_MESSAGE_BYTES
-from accord.place import KEY_VARIABLE, SETTINGS_FILE
+from accord.place import BACKEND_VARIABLE, KEY_VARIABLE, PASSWORD_VARIABLE, SETTINGS_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from accord.settings.engine import Chosen
+
 LOCAL_ENGINES = ("sqlite", "files")
+
+# What a file says of the engine piece by piece; see `engine.py`.
+COMMUNICATION = "communication"
+
+_MOST_SECRET_BYTES = 10_000
 
 
 class Setting:
@@ -26,7 +33,7 @@ class Setting:
         self.trust = trust  # a project's file may set it only once its owner trusts the file
 
 
-def _whole(least: int, most: int) -> "Callable[[object], object]":
+def whole(least: int, most: int) -> "Callable[[object], object]":
     def read(value: object) -> object:
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
             value = int(value)
@@ -40,10 +47,10 @@ def _whole(least: int, most: int) -> "Callable[[object], object]":
 def _engine(value: object) -> object:
     if not isinstance(value, str) or not value.isprintable():
         raise ValueError("an engine's URL, such as sqlite:PATH")
-    return value
+    return f"files:{value[5:]}" if value.startswith("file:") else value
 
 
-def _text(value: object) -> object:
+def text_that_prints(value: object) -> object:
     if not isinstance(value, str) or not value.isprintable():
         raise ValueError("a text that can be printed")
     return value
@@ -70,31 +77,37 @@ SETTINGS = {
     "engine": Setting(
         "", "where everything is stored, as ENGINE:PLACE; empty: sqlite in the home", _engine, trust=True
     ),
-    "encryption_key_file": Setting("", "a file with the key of an encrypted store; empty: none", _text, trust=True),
+    "engine_password_file": Setting(
+        "",
+        "a file with the password of an engine elsewhere, that nobody else may read; empty: none",
+        text_that_prints,
+        trust=True,
+    ),
+    "encryption_key_file": Setting(
+        "", "a file with the key of an encrypted store; empty: none", text_that_prints, trust=True
+    ),
     "message_limit": Setting(
-        MAX_MESSAGE_BYTES, "bytes that one message may have, at most the default", _whole(1, MAX_MESSAGE_BYTES)
+        MAX_MESSAGE_BYTES, "bytes that one message may have, at most the default", whole(1, MAX_MESSAGE_BYTES)
     ),
-    "lock_timeout_s": Setting(
-        30, "seconds that a command waits for others who change the same things", _whole(1, 3600)
-    ),
-    "wait_timeout_s": Setting(10, "seconds that a command waits for a hub to start", _whole(1, 3600)),
-    "hub_port": Setting(9000, "the port of the hub, on this machine only", _whole(1, 65535)),
-    "http_port": Setting(9001, "the port of the hub's HTTP door, on this machine only", _whole(1, 65535)),
+    "lock_timeout_s": Setting(30, "seconds that a command waits for others who change the same things", whole(1, 3600)),
+    "wait_timeout_s": Setting(10, "seconds that a command waits for a hub to start", whole(1, 3600)),
+    "hub_port": Setting(9000, "the port of the hub, on this machine only", whole(1, 65535)),
+    "http_port": Setting(9001, "the port of the hub's HTTP door, on this machine only", whole(1, 65535)),
     "autostart": Setting(True, "whether a command that needs a hub starts one", _yes_or_no),
     "metrics": Setting(False, "whether the hub has /metrics, for Prometheus", _yes_or_no),
-    "backup_count": Setting(5, "earlier versions of a document that are kept", _whole(0, 1000)),
-    "queue_limit": Setting(100_000, "entries after which a queue takes no more", _whole(1, 1_000_000_000)),
+    "backup_count": Setting(5, "earlier versions of a document that are kept", whole(0, 1000)),
+    "queue_limit": Setting(100_000, "entries after which a queue takes no more", whole(1, 1_000_000_000)),
     "audit": Setting("changes", "what the audit notes: changes, or reads as well", _one_of("changes", "reads")),
     "keep_going_limit": Setting(
-        20, "how often new mail keeps an agent going between two prompts of a person", _whole(0, 1_000_000)
+        20, "how often new mail keeps an agent going between two prompts of a person", whole(0, 1_000_000)
     ),
     "thread_hops_limit": Setting(
-        50, "messages of agents alone after which a thread keeps none of them going any more", _whole(1, 1000)
+        50, "messages of agents alone after which a thread keeps none of them going any more", whole(1, 1000)
     ),
     "stop_wait_s": Setting(
-        0, "seconds that an agent waits for mail at the end of its turn, where its hooks can wait", _whole(0, 3600)
+        0, "seconds that an agent waits for mail at the end of its turn, where its hooks can wait", whole(0, 3600)
     ),
-    "inbox_limit": Setting(100_000, "unread messages after which an inbox takes no more", _whole(1, 1_000_000_000)),
+    "inbox_limit": Setting(100_000, "unread messages after which an inbox takes no more", whole(1, 1_000_000_000)),
 }
 
 
@@ -113,7 +126,8 @@ class Settings:
         self._flags = flags
         self._project = project  # the path and text of the project's file, "" for none; None: to be looked for
         self._known: dict[str, object] = {}
-        self._files: list[tuple[str, dict[str, object]]] | None = None
+        self._files: list[tuple[str, dict[str, Any]]] | None = None
+        self._chosen: Chosen | None = None
 
     def __getitem__(self, name: str) -> "Any":
         if name not in self._known:
@@ -121,26 +135,69 @@ class Settings:
         return self._known[name]
 
     def find(self, name: str) -> tuple[object, str]:
-        """The value, and where it comes from: `flag`, `$VARIABLE`, a file, or `default`."""
+        """The value, and where it comes from: `flag`, `$VARIABLE`, a file, or `default`. No engine's has a password."""
+        value, source, folder = self._look_up(name)
+        if name == "engine" and not _is_local(value):
+            return self.chosen_engine().url, source
+        return (value if source == "default" else self._placed(name, value, folder)), source
+
+    def chosen_engine(self) -> "Chosen":
+        """Which engine it is, in detail: what it was made of, and the password where that stood in a URL."""
+        if self._chosen is None:
+            from accord.settings.engine import choose
+
+            self._chosen = choose(self, *self._look_up("engine"))
+        return self._chosen
+
+    def _look_up(self, name: str) -> tuple[object, str, str]:
+        """As it was written, where, and in which folder that lies; None: an engine that is chosen by its name alone."""
         if name in self._flags:
-            return self._placed(name, _read(name, self._flags[name], f"--{name}"), self._cwd), "flag"
+            return _read(name, self._flags[name], f"--{name}"), "flag", self._cwd
         variable = f"ACCORD_{name.upper()}"
         if self._env.get(variable):
-            return self._placed(name, _read(name, self._env[variable], f"${variable}"), self._cwd), f"${variable}"
+            return _read(name, self._env[variable], f"${variable}"), f"${variable}", self._cwd
+        if name == "engine" and self._env.get(BACKEND_VARIABLE):
+            return None, f"${BACKEND_VARIABLE}", self._cwd
         for path, values in self.files():
             if name in values:
-                return self._placed(name, values[name], os.path.dirname(path)), path
-        return SETTINGS[name].default, "default"
+                return values[name], path, os.path.dirname(path)
+            if name == "engine" and "backend" in values.get(COMMUNICATION, ()):
+                return None, path, os.path.dirname(path)
+        return SETTINGS[name].default, "default", ""
 
     def _placed(self, name: str, value: object, folder: str) -> object:
         """What lies on this disk is where it was written down, whatever the working directory is by then."""
-        if name == "encryption_key_file":
+        if name in ("encryption_key_file", "engine_password_file"):
             return os.path.join(folder, os.path.expanduser(str(value)))
         if name != "engine":
             return value
         engine, colon, place = str(value).partition(":")
         is_relative = engine in LOCAL_ENGINES and place and not place.startswith(("/", "~"))
         return f"{engine}{colon}{folder}/{place}" if is_relative else value
+
+    def complete(self, engine: str) -> str:
+        """A store's URL with its password, if it has one: for who opens the store, and to be shown to nobody."""
+        if _is_local(engine):
+            return engine
+        from accord.store.remote import login
+
+        return login.join(engine, self._password(engine))
+
+    def password_place(self, engine: str) -> str:
+        """Where the password of a store elsewhere is: `$VARIABLE`, or a file; "": nowhere."""
+        if _is_local(engine):
+            return ""
+        if self["engine"] == engine and self.chosen_engine().password is not None:
+            return "$ACCORD_ENGINE"
+        return f"${PASSWORD_VARIABLE}" if self._env.get(PASSWORD_VARIABLE) else str(self["engine_password_file"])
+
+    def _password(self, engine: str) -> str:
+        where = self.password_place(engine)
+        if where == "$ACCORD_ENGINE":
+            return str(self.chosen_engine().password)
+        if where.startswith("$"):
+            return self._env[PASSWORD_VARIABLE]
+        return _read_password(where) if where else ""
 
     def encryption_key(self) -> bytes:
         """The key that the store is encrypted with; nothing: none was given, anywhere. It is shown to nobody."""
@@ -149,7 +206,8 @@ class Settings:
             return b""
         from accord import cipherkey
 
-        key = cipherkey.read(self._env[KEY_VARIABLE] if where.startswith("$") else _read_private(where))
+        text = self._env[KEY_VARIABLE] if where.startswith("$") else _read_private(where).decode("ascii", "replace")
+        key = cipherkey.read(text.strip())
         if not key:
             raise errors.InvalidConfig(path=where, reason=f"a key has {2 * cipherkey.KEY_BYTES} hexadecimal digits")
         return key
@@ -160,7 +218,19 @@ class Settings:
             return f"${KEY_VARIABLE}"
         return str(self["encryption_key_file"])
 
-    def files(self) -> list[tuple[str, dict[str, object]]]:
+    def variable(self, name: str) -> str:
+        """One of the environment that the settings come from."""
+        return self._env.get(name, "")
+
+    @property
+    def home(self) -> str:
+        return self._home
+
+    @property
+    def cwd(self) -> str:
+        return self._cwd
+
+    def files(self) -> "list[tuple[str, dict[str, Any]]]":
         """The files there are and what they set, the project's first."""
         if self._files is None:
             self._files = [*self._of_project(), *self._of_home()]
@@ -178,7 +248,7 @@ class Settings:
                 wrong.append(error)
         return other, wrong
 
-    def _of_home(self) -> "list[tuple[str, dict[str, object]]]":
+    def _of_home(self) -> "list[tuple[str, dict[str, Any]]]":
         path = f"{self._home}/{SETTINGS_FILE}"
         if not os.path.lexists(path):
             return []
@@ -187,15 +257,15 @@ class Settings:
         check_owner(path, self._home)
         return [(path, values_of(path, self._home)[0])]
 
-    def _of_project(self) -> "list[tuple[str, dict[str, object]]]":
+    def _of_project(self) -> "list[tuple[str, dict[str, Any]]]":
         path = place.project_file(self._cwd, self._home) if self._project is None else self._project[0]
         if not path:
             return []
-        from accord.settings.files import is_trusted, values_in, values_of
+        from accord.settings.files import is_trusted, needs_trust, values_in, values_of
 
         values, digest = values_of(path, self._home) if self._project is None else values_in(path, self._project[1])
         for name in values:
-            if SETTINGS[name].trust and not is_trusted(path, digest, self._home):
+            if needs_trust(name, values[name]) and not is_trusted(path, digest, self._home):
                 raise errors.NotTrusted(path=path, setting=name)
         return [(path, values)]
 
@@ -207,12 +277,27 @@ def _read(name: str, value: object, where: str) -> object:
         raise errors.InvalidConfig(path=where, reason=f"{name} should be {error}") from None
 
 
-def _read_private(path: str) -> str:
+def _is_local(engine: object) -> bool:
+    """Whether it is one whose place is a path or a name, or none: such a URL is what it looks like."""
+    return isinstance(engine, str) and engine.partition(":")[0] in ("", *LOCAL_ENGINES, "memory")
+
+
+def _read_password(path: str) -> str:
+    try:
+        password = _read_private(path).decode().strip("\r\n")
+    except UnicodeDecodeError:
+        password = ""
+    if not password.isprintable() or not password:
+        raise errors.InvalidConfig(path=path, reason="a password is one line of text")
+    return password
+
+
+def _read_private(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_mode & 0o077:
                 raise errors.InvalidConfig(path=path, reason="others may read it; it should have mode 600")
-            return file.read(1000).decode("ascii", "replace").strip()
+            return file.read(_MOST_SECRET_BYTES)
     except OSError as error:
         raise errors.FileUnreadable(path=path, reason=error.strerror) from None
 

@@ -7,22 +7,30 @@ from accord import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from accord.store.protocols import Store
 
+ALIASES = {"file": "files"}
+
 _PREFIX = "accord.store.engines."
+
+# What pip calls them, where it is not the name of the module.
+_PACKAGES = {"google": "google-auth", "grpc": "grpcio"}
 
 
 def open_store(url: str) -> "Store":
     """Open the store at `url`, ENGINE:PLACE, and make it if there is none."""
     engine, colon, place = url.partition(":")
+    engine = ALIASES.get(engine, engine)
     if not colon or not engine.isidentifier() or engine.startswith("_"):
-        raise errors.UnknownEngine(url=url, engines=", ".join(engines()))
+        raise unknown(url)
     try:
         __import__(_PREFIX + engine)
     except ModuleNotFoundError as missing:
         if missing.name == _PREFIX + engine:
-            raise errors.UnknownEngine(url=url, engines=", ".join(engines())) from None
-        raise errors.DriverMissing(engine=engine, package=missing.name) from None
+            raise unknown(url) from None
+        raise errors.DriverMissing(engine=engine, package=_package(missing.name or "")) from None
     store: Store = sys.modules[_PREFIX + engine].open_store(place)
     return store
 
@@ -33,3 +41,20 @@ def engines() -> list[str]:
 
     found = {name.partition(".")[0] for folder in folders for name in os.listdir(folder)}
     return sorted(name for name in found if not name.startswith("_"))
+
+
+def unknown(url: str, where: str = "", there: "Sequence[str]" = ()) -> errors.AccordError:
+    """That a URL, or a mere name somewhere, names none of the engines there are; and which ones are much like it."""
+    from difflib import get_close_matches
+
+    from accord.store.remote.login import shown
+
+    there = there or engines()
+    close = get_close_matches(url.partition(":")[0].lower(), there, cutoff=0.5)
+    near = f"; perhaps {' or '.join(close)} is meant" if close else ""
+    return errors.UnknownEngine(url=shown(url), where=where, near=near, engines=", ".join(there))
+
+
+def _package(module: str) -> str:
+    top = module.partition(".")[0]
+    return _PACKAGES.get(top, top)

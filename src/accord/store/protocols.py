@@ -139,3 +139,16 @@ class Batch(Ledger, Protocol):
     def __enter__(self) -> "Self": ...
 
     def __exit__(self, *exc: object) -> None: ...
+
+
+class Elsewhere(Protocol):
+    """A store on another machine may have these too, for `accord doctor`."""
+
+    @property
+    def server(self) -> str:
+        """The server's name and version, such as "Redis 7.0.15"."""
+        ...
+
+    def server_clock_s(self) -> float:
+        """The time there, asked for now, in seconds since 1970."""
+        ...

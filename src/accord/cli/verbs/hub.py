@@ -122,7 +122,7 @@ def _become(line: "Line", words: "dict[str, Any]") -> None:
     options = [f"--{name.replace('_', '-')}={port}" for name, port in ports.items()]
     options += ["--json=1"] if line.json else []
     line.context.home.make()
-    os.execv(sys.executable, [sys.executable, "-m", "accord.daemon", line.context.home.path, *options])  # noqa: S606
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "accord.daemon", line.context.home.path, *options])  # noqa: S606
 
 
 def _lines(path: str, follow: bool) -> "Iterator[str]":

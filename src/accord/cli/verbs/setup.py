@@ -34,7 +34,8 @@ def config(line: "Line", words: "dict[str, Any]") -> None:
     from accord.errors.table import from_json
 
     result = line.call("config.show", words)
-    rows = [(found["name"], found["value"], found["source"]) for found in result["settings"]]
+    rows = [row for found in result["settings"] for row in _of_setting(found)]
+    rows += [(found["name"], found["value"], f"{found['source']}, without effect") for found in result["unused"]]
     wrong = [from_json(error) for error in result.pop("wrong")]
     if wrong and line.json:
         wrong[0].details.update(result)
@@ -43,6 +44,12 @@ def config(line: "Line", words: "dict[str, Any]") -> None:
         line.answer(result, lambda: text, styled=True)
     if wrong:
         raise wrong[0]
+
+
+def _of_setting(found: "dict[str, Any]") -> "list[tuple[str, Any, str]]":
+    """One line, and below it one for each part that it was put together from."""
+    parts = [(f"  {part['name']}", part["value"], part["source"]) for part in found.get("parts", ())]
+    return [(found["name"], found["value"], found["source"]), *parts]
 
 
 def trust(line: "Line", words: "dict[str, Any]") -> None:
