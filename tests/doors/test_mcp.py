@@ -594,6 +594,21 @@ def test_an_agent_without_its_token_is_nobody(home: Home) -> None:
 
 
 @pytest.mark.covers("I1", "Q3")
+def test_a_token_that_cannot_be_read_is_told_each_time_until_it_can(home: Home) -> None:
+    home.hub.start()
+    token = next((home.user.home / "agents").rglob("ben.token"))
+    kept = token.rename(token.with_suffix(".kept"))
+    token.mkdir()
+    with Pipe(home) as pipe:
+        for id in (1, 2):
+            pipe.say({**INITIALIZE, "id": id})
+            assert pipe.answer(id)["error"]["data"]["error_code"] == "DATA_DIR_ERROR"
+        token.rmdir()
+        kept.rename(token)
+        pipe.begin()
+
+
+@pytest.mark.covers("I1", "Q3")
 def test_clumsy_clients_are_told_and_go_on(home: Home) -> None:
     home.hub.start()
     with Pipe(home) as pipe:

@@ -200,7 +200,7 @@ class _Pipe:
         name = _name_to_register(asked)
         if name and isinstance(result, dict) and not result.get("isError"):
             self._agent = name  # from here on it acts under the name that it got
-            self._introduce()
+            self._introduce(self._shown())
 
     def _out(self, message: "Message") -> None:
         self._line.io.out(jsontext.dumps(message) + "\n")
@@ -213,16 +213,20 @@ class _Pipe:
     def _connect(self, starts: bool) -> None:
         if starts:
             ensure_hub(self._line)
+        shown = self._shown()  # before there is a hub that would wait for it
         self._hub = Connection(place.socket_path(self._home), ANSWER_S)
         self._pause_s = 0.0
         self._to_hub.clear()
-        self._introduce()
+        self._introduce(shown)
         self._send({"jsonrpc": "2.0", "id": 2, "method": "mcp.open"})
         for message in self._said.again():
             self._pass_on(message)
 
-    def _introduce(self) -> None:
-        """Show who this is: an agent by its token, or nobody in particular. Never the operator."""
+    def _introduce(self, shown: "dict[str, str]") -> None:
+        self._send({"jsonrpc": "2.0", "id": 1, "method": "session.open", "params": shown})
+
+    def _shown(self) -> "dict[str, str]":
+        """Who this is: an agent by its token, or nobody in particular. Never the operator."""
         from accord.operations.context import engine_of
         from accord.services.agents import hash_token
 
@@ -230,7 +234,7 @@ class _Pipe:
         shown = {"engine": hash_token(engine_of(context.home, context.settings))}
         if self._agent:
             shown |= {"agent": self._agent, "token": context.caller.token_of(self._agent)}
-        self._send({"jsonrpc": "2.0", "id": 1, "method": "session.open", "params": shown})
+        return shown
 
     def _lost(self) -> None:
         """Tell the client what nobody will answer any more. What only listens goes on with the next hub."""
