@@ -357,6 +357,31 @@ def test_who_has_two_folders_of_settings_installs_in_each(place: Place, name: st
     assert not place.lying()
 
 
+@pytest.mark.parametrize(
+    ("name", "path", "text", "said"),
+    [
+        ("claude", ".claude/settings.json", '{"disableAllHooks": true}', "disableAllHooks is true"),
+        ("codex", ".codex/config.toml", "[features]\nhooks = false\n", "features.hooks is false"),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            '{"hooksConfig": {"enabled": false}} // mine',
+            "hooksConfig.enabled is false",
+        ),
+    ],
+)
+def test_who_has_turned_hooks_off_is_told(place: Place, name: str, path: str, text: str, said: str) -> None:
+    """Their program would skip those of accord without a word; in a project, too."""
+    sites = [place.site(scope) for scope in SCOPES]
+    assert not any("runs no hooks" in note for site in sites for note in doing.notes(name, site))
+    file = place.write("user", path, text.encode())
+    for site in sites:
+        assert any(f"while {said} in {file}." in note for note in doing.notes(name, site))
+    for odd in (b"[1]", b"{", b"\xff", b"features = 1"):
+        place.write("user", path, odd)
+        assert not any("runs no hooks" in note for note in doing.notes(name, sites[0]))
+
+
 def _value(text: str, kind: str) -> Any:
     text = text.removeprefix("\ufeff")
     if kind == "toml":

@@ -1,7 +1,8 @@
 """Claude Code: hooks in its settings, an MCP server in a file of its own."""
 
+from accord.install import jsonc
 from accord.install.edits import Hook, Json, Server
-from accord.install.vendor import STOP_S, TIMEOUT_S
+from accord.install.vendor import STOP_S, TIMEOUT_S, off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,12 +22,8 @@ EVENTS = {
 
 
 def edits(site: "Site") -> "list[Edit]":
-    moved = site.moved(MOVED_BY)
-    if site.is_user:
-        settings = f"{moved or f'{site.user_home}/.claude'}/settings.json"
-        servers = f"{moved or site.user_home}/.claude.json"
-    else:
-        settings, servers = f"{site.project}/.claude/settings.json", f"{site.project}/.mcp.json"
+    settings = _settings(site)[-1]
+    servers = f"{site.moved(MOVED_BY) or site.user_home}/.claude.json" if site.is_user else f"{site.project}/.mcp.json"
     command, *args = site.words("mcp")
     server = {"type": "stdio", "command": command, "args": args}
     return [Json(settings, hooks(site)), Json(servers, [Server(("mcpServers",), server)])]
@@ -48,6 +45,17 @@ def hooks(site: "Site") -> "list[Server | Hook]":
 
 
 def notes(site: "Site") -> list[str]:
-    if site.is_user:
-        return []
-    return ["Claude Code asks once whether it may use the project's MCP server: say yes."]
+    said = off("Claude Code", _settings(site), _value, "disableAllHooks", when=True)
+    if not site.is_user:
+        said.append("Claude Code asks once whether it may use the project's MCP server: say yes.")
+    return said
+
+
+def _settings(site: "Site") -> list[str]:
+    """The files with settings that count there, and as the last one that in which accord's stand."""
+    own = f"{site.in_home(MOVED_BY, '.claude')}/settings.json"
+    return [own] if site.is_user else [own, f"{site.project}/.claude/settings.json"]
+
+
+def _value(text: str) -> object:
+    return jsonc.value(text, jsonc.STRICT)

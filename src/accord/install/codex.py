@@ -1,7 +1,8 @@
 """Codex: hooks in hooks.json, an MCP server in config.toml, both in ~/.codex or the project's .codex."""
 
+from accord.install import tomltext
 from accord.install.edits import Hook, Json, Toml
-from accord.install.vendor import STOP_S, TIMEOUT_S
+from accord.install.vendor import STOP_S, TIMEOUT_S, off
 from accord.place import ENGINE_VARIABLES, PASSWORD_VARIABLE
 
 TYPE_CHECKING = False
@@ -25,7 +26,7 @@ _SECONDS = {"stop": STOP_S, "end": 3}  # it gives SessionEnd no more
 
 
 def edits(site: "Site") -> "list[Edit]":
-    folder = site.in_home(MOVED_BY, ".codex") if site.is_user else f"{site.project}/.codex"
+    folder = _folders(site)[-1]
     command, *args = site.words("mcp")
     hooks = [
         Hook(
@@ -48,7 +49,16 @@ def edits(site: "Site") -> "list[Edit]":
 
 
 def notes(site: "Site") -> list[str]:
-    said = ["Codex runs new hooks only once you trust them: start codex, type /hooks, and trust those of accord."]
+    said = off(
+        "Codex", [f"{folder}/config.toml" for folder in _folders(site)], tomltext.value, "features", "hooks", when=False
+    )
+    said += ["Codex runs new hooks only once you trust them: start codex, type /hooks, and trust those of accord."]
     if not site.is_user:
         said.append("Codex reads the project's .codex only where you trust the project.")
     return said
+
+
+def _folders(site: "Site") -> list[str]:
+    """Those with settings that count there, and as the last one that in which accord's stand."""
+    own = site.in_home(MOVED_BY, ".codex")
+    return [own] if site.is_user else [own, f"{site.project}/.codex"]

@@ -2,7 +2,7 @@
 
 from accord.install import jsonc
 from accord.install.edits import Hook, Json, Server
-from accord.install.vendor import STOP_S, TIMEOUT_S
+from accord.install.vendor import STOP_S, TIMEOUT_S, off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ EVENTS = {
 
 
 def edits(site: "Site") -> "list[Edit]":
-    folder = site.in_home(MOVED_BY, "") if site.is_user else site.project
     command, *args = site.words("mcp")
     hooks = [
         Hook(
@@ -37,8 +36,21 @@ def edits(site: "Site") -> "list[Edit]":
         for event, name in EVENTS.items()
     ]
     server = Server(("mcpServers",), {"command": command, "args": args})
-    return [Json(f"{folder.rstrip('/')}/.gemini/settings.json", [*hooks, server], dialect=jsonc.COMMENTS)]
+    return [Json(_settings(site)[-1], [*hooks, server], dialect=jsonc.COMMENTS)]
 
 
 def notes(site: "Site") -> list[str]:
-    return [] if site.is_user else ["Gemini CLI reads the project's settings only where you trust the folder."]
+    said = off("Gemini CLI", _settings(site), _value, "hooksConfig", "enabled", when=False)
+    if not site.is_user:
+        said.append("Gemini CLI reads the project's settings only where you trust the folder.")
+    return said
+
+
+def _settings(site: "Site") -> list[str]:
+    """The files with settings that count there, and as the last one that in which accord's stand."""
+    folders = [site.in_home(MOVED_BY, ""), *([] if site.is_user else [site.project])]
+    return [f"{folder.rstrip('/')}/.gemini/settings.json" for folder in folders]
+
+
+def _value(text: str) -> object:
+    return jsonc.value(text, jsonc.COMMENTS)
