@@ -4,11 +4,14 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from accord.store.open import engines
+from tests.servers.firebase import FirebaseServer
 from tools import reference
 
 ROOT = Path(__file__).parent.parent
@@ -89,13 +92,23 @@ def test_the_commands_in_the_docs_print_what_stands_there(page: Path, tmp_path: 
     commands = [line[2:] for line in "".join(blocks).splitlines() if line.startswith("$ ")]
     script = "\n".join(f"echo {shlex.quote('$ ' + command)}\n{command} || exit 1" for command in commands)
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": path}, capture_output=True, text=True
-    )
+    with server_of(page.stem) as where:
+        env = {"HOME": str(tmp_path), "PATH": path, **where}
+        done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert commands
     printed = done.stdout.replace(str(tmp_path), "HOME")
     assert [_shape(line) for line in printed.splitlines()] == [_shape(line) for line in "".join(blocks).splitlines()]
+
+
+@contextmanager
+def server_of(page: str) -> Iterator[dict[str, str]]:
+    """The server that a page's commands need, and how they find it."""
+    if page != "firebase":
+        yield {}
+        return
+    with FirebaseServer() as server:
+        yield {"FIREBASE_DATABASE_EMULATOR_HOST": f"127.0.0.1:{server.port}"}
 
 
 def _shape(line: str) -> str:

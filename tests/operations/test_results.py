@@ -202,3 +202,4 @@ def stop(do: Do, user_home: Path) -> None:
     (user_home / "accord.yml").write_text("communication: {settings: {lock_timeout: 20, transaction_dir: /tmp}}\n")
     do("config.trust", path=str(user_home))
     do("config.show")
+    do("firebase.rules", uid="me")

@@ -63,6 +63,7 @@ _VERBS = {
     "topic.read": ("topic read", "channel"),
     "topic.last": ("topic last", "channel"),
     "tx.run": ("tx", ""),
+    "firebase.rules": ("firebase rules", ""),
     "audit.list": ("audit", ""),
     "audit.verify": ("audit --verify", ""),
     "queue.push": ("queue push", "payload"),

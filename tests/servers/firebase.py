@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,13 @@ class FirebaseServer:
     def wait(self, hook: int) -> None:
         """Until it has taken hold of a request."""
         assert self.say("wait", hook=hook), "no such request came"
+
+    def has_taken(self, hook: int, working: threading.Thread) -> bool:
+        """Whether it took hold of a request before the work was over."""
+        while working.is_alive():
+            if self.say("reached", hook=hook):
+                return True
+        return bool(self.say("reached", hook=hook))
 
     def release(self, hook: int) -> None:
         self.say("release", hook=hook)

@@ -42,7 +42,7 @@ class Accounts:
         token = os.urandom(12).hex()
         self._tokens[token] = time.monotonic() + self.token_lives_s
         self.given += 1
-        return {"access_token": token, "expires_in": int(self.token_lives_s), "token_type": "Bearer"}
+        return {"access_token": token, "expires_in": self.token_lives_s, "token_type": "Bearer"}
 
     def who(self, header: str, options: dict[str, str], namespace: str) -> Any:
         """`None`, `ADMIN`, or what rules see as `auth`."""

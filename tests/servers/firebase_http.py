@@ -271,9 +271,9 @@ class Server:
             raise Wrong("Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names?")
         root = self.data.root(request.namespace)
         places = {(*path, *tree.split_path(key)): part for key, part in value.items()}
-        for one in places:
-            if any(one != other and one == other[: len(one)] for other in places):
-                raise Wrong("one path of the update is the parent of another")
+        parents = {place[:depth] for place in places for depth in range(len(place))}
+        if parents & places.keys():
+            raise Wrong("one path of the update is the parent of another")
         changes = [(place, root.prepared(place, part)) for place, part in places.items()]
         event = ("patch", path, {"/".join(place[len(path) :]): stored for place, stored in changes})
         self.data.write(request.namespace, changes, who, event)
@@ -338,7 +338,7 @@ class Server:
         do = order.pop("do")
         if do == "hook":
             return self.hooks.add(order)
-        if do in ("wait", "land", "release"):
+        if do in ("wait", "reached", "land", "release"):
             return self._control_hook(do, self.hooks.find(order["hook"]))
         if do == "clear":
             return self.hooks.clear()
@@ -359,6 +359,8 @@ class Server:
     def _control_hook(self, do: str, hook: Hook) -> bool:
         if do == "wait":
             return hook.reached.wait(LONG_S)
+        if do == "reached":
+            return hook.reached.is_set()
         hook.released.set()
         return do == "release" or hook.landed.wait(LONG_S)
 

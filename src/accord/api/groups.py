@@ -475,6 +475,15 @@ class Config:
         return self._call("config.trust", {"path": path})
 
 
+class Firebase:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def rules(self, *, path: str = "", uid: str = "") -> "results.FirebaseRules":
+        """Print security rules for Firebase that admit one account to one path, those of the engine unless named."""
+        return self._call("firebase.rules", {"path": path, "uid": uid})
+
+
 class Home:
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -539,6 +548,7 @@ class Groups:
         self.hook = Hook(call)
         self.halt = Halt(call)
         self.config = Config(call)
+        self.firebase = Firebase(call)
         self.home = Home(call)
         self.hub = Hub(call)
 
@@ -1008,6 +1018,15 @@ class AsyncConfig:
         return await self._call("config.trust", {"path": path})
 
 
+class AsyncFirebase:
+    def __init__(self, call: AsyncCall) -> None:
+        self._call = call
+
+    async def rules(self, *, path: str = "", uid: str = "") -> "results.FirebaseRules":
+        """Print security rules for Firebase that admit one account to one path, those of the engine unless named."""
+        return await self._call("firebase.rules", {"path": path, "uid": uid})
+
+
 class AsyncHome:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
@@ -1072,5 +1091,6 @@ class AsyncGroups:
         self.hook = AsyncHook(call)
         self.halt = AsyncHalt(call)
         self.config = AsyncConfig(call)
+        self.firebase = AsyncFirebase(call)
         self.home = AsyncHome(call)
         self.hub = AsyncHub(call)

@@ -41,6 +41,7 @@ NAMES = {
     "hook": ("start", "step", "given", "wait", "end"),
     "halt": ("set", "lift", "engage", "status"),
     "config": ("show", "trust"),
+    "firebase": ("rules",),
     "home": ("init", "doctor"),
     "hub": ("start", "stop", "restart", "status", "keys_make", "keys_list", "keys_revoke"),
 }  # fmt: skip

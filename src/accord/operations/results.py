@@ -511,6 +511,12 @@ class Trusted(TypedDict):
     settings: list[str]  # that the file sets
 
 
+class FirebaseRules(TypedDict):
+    rules: dict[str, Any]  # as the database takes them
+    path: str  # in the database, below which all is the store
+    uid: str  # who is let in
+
+
 class Home(TypedDict):
     home: str
     durability: str  # what a commit survives: power, process or none

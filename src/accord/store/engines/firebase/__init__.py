@@ -37,6 +37,7 @@ class Firebase:
 
     def __init__(self, where: Where) -> None:
         self.rest = Rest(where)
+        self.server = f"a Realtime Database at {where.endpoint.shown}"
         self.known_head: Head | None = None
         self._applied: tuple[str, int] = "", 0
         self._clock = Clock(self.rest)

@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
     class Account(Protocol):
         can_refresh: bool
 
@@ -56,6 +58,7 @@ class Service:
         self._lock = allocate_lock()
         self._token = ""
         self._until = 0.0  # on the monotonic clock
+        self._key: rsa.RSAPrivateKey | None = None
         self._facts = _read(path)
         host, self._path = _split(self._facts["token_uri"], path)
         self._client = Client([host])
@@ -104,7 +107,14 @@ class Service:
 
     def _signed(self, text: bytes) -> bytes:
         from cryptography.hazmat.primitives import hashes
-        from cryptography.hazmat.primitives.asymmetric import padding, rsa
+        from cryptography.hazmat.primitives.asymmetric import padding
+
+        if self._key is None:
+            self._key = self._read_key()
+        return self._key.sign(text, padding.PKCS1v15(), hashes.SHA256())
+
+    def _read_key(self) -> "rsa.RSAPrivateKey":
+        from cryptography.hazmat.primitives.asymmetric import rsa
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
         try:
@@ -113,7 +123,7 @@ class Service:
             raise self._refused("the private key of the service account cannot be read") from None
         if not isinstance(key, rsa.RSAPrivateKey):
             raise self._refused("the private key of the service account is not one of RSA")
-        return key.sign(text, padding.PKCS1v15(), hashes.SHA256())
+        return key
 
     def _refused(self, reason: str) -> errors.EngineRefused:
         return errors.EngineRefused(path=self._place, reason=reason)

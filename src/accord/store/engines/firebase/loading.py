@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from accord.store.engines.firebase import Firebase
 
 _PIECE = 1 << 20  # bytes in one request
+_PLACES = 500
 _TIMEOUT_S = 60.0
 
 
@@ -50,7 +51,7 @@ class _Pieces:
     def add(self, path: str, node: object, size: int) -> None:
         self._places[path] = node
         self._size += size + len(path) + 40
-        if self._size >= _PIECE:
+        if self._size >= _PIECE or len(self._places) >= _PLACES:
             self.send()
 
     def send(self) -> None:
