@@ -20,6 +20,7 @@ TYPES = {
     "Flag": "bool",
     "Text": "str",
     "Path": "str",
+    "Url": "str",
     "Folder": "str",
     "Group": "str",
     "Command": "str",

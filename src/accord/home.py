@@ -136,6 +136,15 @@ class Tokens:
         own = [path for path in [f"{self.path}/{file}" for file in files] if os.access(path, os.R_OK)]
         return [(path, _read(path)) for path in own]
 
+    def copy_to(self, other: "Tokens", timeout_s: float) -> int:
+        """Have all that can be read here lie there too, in place of what was there; how many."""
+        found = {name: token for name in self.names() if (token := self.read(name))}
+        if found:
+            with other.alone(timeout_s):
+                for name, token in found.items():
+                    other.keep(name, other.stage(name, token))
+        return len(found)
+
     def names(self) -> list[str]:
         """Whose tokens lie here."""
         return sorted(file.removesuffix(".token") for file in self._files() if file.endswith(".token"))

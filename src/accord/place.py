@@ -11,6 +11,7 @@ SETTINGS_FILE = "accord.yml"
 HUB = "hub"  # the folder of the hub, in the home
 KEY_VARIABLE = "ACCORD_ENCRYPTION_KEY"
 PASSWORD_VARIABLE = "ACCORD_ENGINE_PASSWORD"  # noqa: S105  # where it is, and not what
+OTHER_PASSWORD_VARIABLE = "ACCORD_MIGRATE_PASSWORD"  # noqa: S105  # of a second engine, for `accord migrate`
 BACKEND_VARIABLE = "COMMUNICATION_BACKEND"
 
 # Those that choose an engine, or say where it is, and have names that others gave them.

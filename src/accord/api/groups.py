@@ -496,6 +496,10 @@ class Home:
         """Look whether all is well, and say what to do where it is not."""
         return self._call("home.doctor", {})
 
+    def migrate(self, *, source: str, target: str, dry_run: bool = False) -> "results.Migration":
+        """Copy everything of a store into an empty one, of any engine, and compare it all."""
+        return self._call("home.migrate", {"source": source, "target": target, "dry_run": dry_run})
+
 
 class Hub:
     def __init__(self, call: Call) -> None:
@@ -1038,6 +1042,10 @@ class AsyncHome:
     async def doctor(self) -> "results.Health":
         """Look whether all is well, and say what to do where it is not."""
         return await self._call("home.doctor", {})
+
+    async def migrate(self, *, source: str, target: str, dry_run: bool = False) -> "results.Migration":
+        """Copy everything of a store into an empty one, of any engine, and compare it all."""
+        return await self._call("home.migrate", {"source": source, "target": target, "dry_run": dry_run})
 
 
 class AsyncHub:

@@ -35,6 +35,7 @@ HERE = (
     "listen",
     "lock run",
     "mcp",
+    "migrate",
     "reserve",
     "shell",
     "shellenv",
@@ -45,7 +46,7 @@ HERE = (
 _WITH_VALUE = ("--home", "--engine", "--hub-port")
 _VARIABLES = ("HOME", "NO_COLOR", "TERM", "CLAUDE_PID")
 _KEY = place.KEY_VARIABLE
-_SECRETS = (_KEY, place.PASSWORD_VARIABLE)  # told to nobody: the hub has its own
+_SECRETS = (_KEY, place.PASSWORD_VARIABLE, place.OTHER_PASSWORD_VARIABLE)  # told to nobody: the hub has its own
 
 
 def reach(argv: list[str], io: "LocalIo") -> "Connection | None":

@@ -41,6 +41,7 @@ VERBS = {
     "halt": "control", "unhalt": "control", "engage": "control",
     "init": "setup", "config": "setup", "trust": "setup", "doctor": "setup", "demo": "setup",
     "firebase rules": "firebase",
+    "migrate": "migrate",
     "install": "install", "uninstall": "install",
     "hub start": "hub", "hub stop": "hub", "hub restart": "hub", "hub status": "hub", "hub logs": "hub",
     "hub keys make": "keys", "hub keys list": "keys", "hub keys revoke": "keys",

@@ -105,6 +105,12 @@
     ├── HookForeign          a git hook that accord does not know how to change
     ├── SettingsUnusable     a settings file of another program that cannot be read or changed
     ├── SettingsTaken        one that has something else under accord's name
+    ├── NothingToMigrate     a source in which nothing is
+    ├── MigrationUnfinished  a copy that was not compared to its end
+    ├── MigratedBefore       a copy that was used since it was made
+    ├── SourceBusy           a source that is changed all the time
+    ├── CopyDiffers          a copy that is not what was copied
+    ├── HubRunning           a hub that would go on with the source
     ├── CloneBusy            a clone that has a run already
     └── BenchFailed          a worker of `accord bench` that did not come to its end
 
@@ -701,6 +707,45 @@ class SettingsUnusable(AccordError):
 class SettingsTaken(AccordError):
     code, rpc, exit, http = "SETTINGS_TAKEN", -32141, 73, 409
     text = "{path} {reason}. It stays as it is, and so does all else. Move that away or rename it, and run it again."
+
+
+class NothingToMigrate(AccordError):
+    code, rpc, exit, http = "NOTHING_TO_MIGRATE", -32150, 66, 400
+    text = "{path} holds nothing: no store, or one in which nothing was ever stored. Look at what --from names."
+
+
+class MigrationUnfinished(AccordError):
+    code, rpc, exit, http = "MIGRATION_UNFINISHED", -32151, 75, 503
+    text = "{path} is a copy that is not finished. Run the same `accord migrate`, from {source}, again."
+
+
+class MigratedBefore(AccordError):
+    code, rpc, exit, http = "MIGRATED_BEFORE", -32152, 73, 409
+    text = (
+        "{path} is a copy of {source} as of its revision {revision}, and was used since; {source} is at {now} now. "
+        "Nothing was changed. Choose an empty place."
+    )
+
+
+class SourceBusy(AccordError):
+    code, rpc, exit, http = "SOURCE_BUSY", -32153, 75, 503
+    text = (
+        "{path} is changed while it is copied, and the copy cannot catch up. "
+        "Stop the hubs and agents that use it, and run the same command again."
+    )
+
+
+class CopyDiffers(AccordError):
+    code, rpc, exit, http = "COPY_DIFFERS", -32154, 74, 500
+    text = (
+        "{path} does not give back what was copied there, in {what}. It stays unfinished, and nothing opens it. "
+        "Look whether others write to it, empty it, and run the same command again."
+    )
+
+
+class HubRunning(AccordError):
+    code, rpc, exit, http = "HUB_RUNNING", -32155, 75, 409
+    text = "The hub of {home}, process {pid}, would go on with the old store. Stop it first: accord hub stop"
 
 
 class CloneBusy(AccordError):

@@ -42,7 +42,7 @@ NAMES = {
     "halt": ("set", "lift", "engage", "status"),
     "config": ("show", "trust"),
     "firebase": ("rules",),
-    "home": ("init", "doctor"),
+    "home": ("init", "doctor", "migrate"),
     "hub": ("start", "stop", "restart", "status", "keys_make", "keys_list", "keys_revoke"),
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from accord.services.audited import ELSEWHERE, Audited, note
 from accord.services.chain import Keeper
 from accord.services.halt import Halt
 from accord.settings import Settings
-from accord.store.contract import KEY_ITEM
+from accord.store.contract import KEY_ITEM, UNFINISHED
 from accord.store.open import open_store
 from accord.store.transaction import First, transact
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeVar
 
     from accord.home import Tokens
+    from accord.store.contract import Item
     from accord.store.protocols import Store
     from accord.store.transaction import Transaction
 
@@ -292,12 +293,18 @@ def open_in(home: Home, settings: Settings) -> "Store":
 
 
 def _readable(store: "Store", key: bytes, engine: str) -> "Store":
-    """The store with its key, if it has one."""
+    """The store with its key, if it has one; not a copy that is not whole yet."""
+
+    def look(tx: "Transaction") -> "tuple[Item | None, Item | None, str]":
+        return tx.get(*KEY_ITEM, check=False), tx.get(*UNFINISHED, check=False), tx.revision
+
+    named, unfinished, revision = transact(store, look, expected=(KEY_ITEM, UNFINISHED))
+    if unfinished is not None:
+        raise errors.MigrationUnfinished(path=engine, source=unfinished.value.decode())
     if key:
         from accord.store.wrap.encrypted import encrypted
 
         return encrypted(store, key, engine)
-    named, revision = transact(store, lambda tx: (tx.get(*KEY_ITEM, check=False), tx.revision))
     if named is not None:
         raise errors.KeyNeeded(path=engine, key=named.value.decode())
     if revision.endswith(".0"):
@@ -313,12 +320,24 @@ def engine_of(home: Home, settings: Settings) -> str:
 
 
 def tokens_of(home: Home, settings: Settings) -> "Tokens":
-    engine = settings["engine"]
+    return home.tokens(_folder_of(settings["engine"]))
+
+
+def all_tokens_of(home: Home, engine: str) -> "list[Tokens]":
+    """Of the agents in a store, wherever they can lie: the home's own store need not be named in the settings."""
+    folders = [_folder_of(engine)]
+    kind, _, path = engine.partition(":")
+    if kind == "sqlite" and os.path.realpath(os.path.expanduser(path)) == os.path.realpath(f"{home.path}/store.db"):
+        folders.append(_folder_of(""))
+    return [home.tokens(folder) for folder in folders]
+
+
+def _folder_of(engine: str) -> str:
     if "@" in engine or "?" in engine:
         from accord.store.remote.login import place_of
 
         engine = place_of(engine)
-    return home.tokens(hash_token(engine)[:16] if engine else "")
+    return hash_token(engine)[:16] if engine else ""
 
 
 def agent_of(env: "Mapping[str, str]") -> str:

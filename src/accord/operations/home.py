@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from accord.operations import results
     from accord.operations.context import Context
-    from accord.operations.kinds import Group
+    from accord.operations.kinds import Flag, Group, Url
 
 
 @operation(right=OPERATOR, changes=True, beyond=True)
@@ -53,6 +53,15 @@ def doctor(context: "Context") -> "results.Health":
         "engine": _known(lambda: shown(engine())),
         "checks": as_is(checks),
     }
+
+
+@operation(right=OPERATOR, changes=True, beyond=True, here=True)
+def migrate(context: "Context", *, source: "Url", target: "Url", dry_run: "Flag" = False) -> "results.Migration":
+    """Copy everything of a store into an empty one, of any engine, and compare it all."""
+    from accord.operations.migrating import Plan
+
+    plan = Plan(context, source, target)
+    return plan.look() if dry_run else plan.run()
 
 
 def _known(find: "Callable[[], str]") -> "str | None":

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Flag = bool
     Text = str
     Path = str
+    Url = str
     Folder = str
     Group = str
     Command = str
@@ -286,6 +287,7 @@ READERS: "dict[str, Callable[[Any], object]]" = {
     "Flag": _flag,
     "Text": _text,
     "Path": _path,
+    "Url": _path,
     "Folder": _path,
     "Group": _text,
     "Command": _text,

@@ -552,6 +552,26 @@ class Health(TypedDict):
     checks: list[Check]
 
 
+class Problem(TypedDict):
+    error_code: str
+    error_message: str
+
+
+class Migration(TypedDict):
+    source: str
+    target: str
+    how: str  # copied, resumed, compared, or counted in a dry run
+    collections: int
+    items: int
+    bytes: int  # of the values
+    checksum: str  # of all of it, the same on every engine
+    revision: str | None  # of the source, that the copy is as of; null in a dry run
+    copied_to: str | None  # where the copy stands, in its own history
+    mended: int  # writes that made the same what was not when it was compared
+    tokens: int  # that agents have in this home, and now have for the copy
+    problems: list[Problem]  # that keep it from being done, where it was only asked for
+
+
 # hub
 
 

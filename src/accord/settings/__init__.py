@@ -175,6 +175,15 @@ class Settings:
         is_relative = engine in LOCAL_ENGINES and place and not place.startswith(("/", "~"))
         return f"{engine}{colon}{folder}/{place}" if is_relative else value
 
+    def placed_engine(self, url: str, flag: str) -> str:
+        """The URL of another store than the home's, as `--engine` would be read, which takes no password."""
+        try:
+            return str(Settings(self._home, self._cwd, self._env, {"engine": url}, self._project)["engine"])
+        except errors.InvalidConfig as error:
+            if error.details["path"] != "--engine":
+                raise
+            raise errors.InvalidConfig(path=flag, reason=error.details["reason"]) from None
+
     def complete(self, engine: str) -> str:
         """A store's URL with its password, if it has one: for who opens the store, and to be shown to nobody."""
         if _is_local(engine):

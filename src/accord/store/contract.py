@@ -37,6 +37,7 @@ DISTANT = ("expect", "now")  # what only snapshots have to which each read is a 
 PLAIN = "doc"
 
 KEY_ITEM = ("encryption", "key")  # names the key of an encrypted store
+UNFINISHED = ("migration", "unfinished")  # in a copy that is not whole yet; names what it is a copy of
 
 _DIGITS = "0123456789"
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz_-" + _DIGITS

@@ -7,7 +7,8 @@ from accord import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
     from accord.store.protocols import Store
 
@@ -21,7 +22,18 @@ _PACKAGES = {"google": "google-auth", "grpc": "grpcio"}
 
 def open_store(url: str) -> "Store":
     """Open the store at `url`, ENGINE:PLACE, and make it if there is none."""
-    engine, colon, place = url.partition(":")
+    store: Store = _module(url).open_store(url.partition(":")[2])
+    return store
+
+
+def is_there(url: str) -> bool:
+    """Whether a store is there, which `open_store` would not have to make; an engine that makes nothing says yes."""
+    found: Callable[[str], bool] | None = getattr(_module(url), "is_there", None)
+    return found is None or found(url.partition(":")[2])
+
+
+def _module(url: str) -> "Any":
+    engine, colon, _ = url.partition(":")
     engine = ALIASES.get(engine, engine)
     if not colon or not engine.isidentifier() or engine.startswith("_"):
         raise unknown(url)
@@ -31,8 +43,7 @@ def open_store(url: str) -> "Store":
         if missing.name == _PREFIX + engine:
             raise unknown(url) from None
         raise errors.DriverMissing(engine=engine, package=_package(missing.name or "")) from None
-    store: Store = sys.modules[_PREFIX + engine].open_store(place)
-    return store
+    return sys.modules[_PREFIX + engine]
 
 
 def engines() -> list[str]:

@@ -17,6 +17,10 @@ CURE = (
 )
 
 
+def is_local(url: str) -> bool:
+    return url.partition(":")[0] in LOCAL
+
+
 def split(url: str) -> "tuple[str, str | None]":
     """The URL without its password, and the password as it stands there, percent-encoded; None: it has none."""
     engine, colon, place = url.partition(":")

@@ -5,6 +5,7 @@ files are then moved into place; whoever finds that unfinished, after a crash, f
 Each thousand commits everything is flushed and the journal starts anew. docs/design/files.md has the reasons.
 """
 
+import os
 import time
 
 from accord import errors, platform
@@ -34,6 +35,10 @@ def open_store(place: str) -> "Store":
     """`place` is a folder; `FOLDER?lock=mkdir` makes the store with that kind of lock."""
     path, _, option = place.partition("?lock=")
     return Files(path, option)
+
+
+def is_there(place: str) -> bool:
+    return os.path.lexists(f"{folder.place_of(place.partition('?lock=')[0])}/store")
 
 
 class Files:

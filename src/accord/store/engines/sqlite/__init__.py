@@ -32,6 +32,10 @@ def open_store(place: str) -> "Store":
     return Sqlite(place)
 
 
+def is_there(place: str) -> bool:
+    return os.path.lexists(folder.place_of(place))
+
+
 class Sqlite:
     durability = "power"
     patience_s = LOCK_WAIT_S
