@@ -48,7 +48,7 @@ def examine(
         "halt": lambda: _halt(halt),
         "hub": lambda: _hub(hub_status()),
     }
-    return [{"check": name, **_look(look)} for name, look in checks.items()]
+    return _said_once([{"check": name, **_look(look)} for name, look in checks.items()])
 
 
 class _Once:
@@ -83,6 +83,17 @@ def _look(look: "Callable[[], str | dict[str, Any]]") -> dict[str, Any]:
     except errors.AccordError as error:
         beside: Any = error.details.get("beside", {})  # what was found all the same
         return {"ok": False, "found": str(error), "error_code": error.code, **beside}
+
+
+def _said_once(checks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What keeps the store closed is told by the check that met it first, which the others name."""
+    tellers: dict[str, str] = {}
+    for check in checks:
+        if not check["ok"]:
+            teller = tellers.setdefault(check["found"], check["check"])
+            if teller != check["check"]:
+                check["found"] = f"not looked at; see {teller}"
+    return checks
 
 
 def shown(engine: str) -> str:
