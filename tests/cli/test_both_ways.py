@@ -65,6 +65,7 @@ TABLE: dict[str, list[Row]] = {
         """),
         Row("hub --help", hub=False),
         Row("completion bash", hub=False),
+        Row("firebase rules --uid accord"),
     ],
     "no command": [
         *rows("""
