@@ -58,9 +58,14 @@ def test_it_is_a_store(engine: Engine, check: conformance.Check, make: Callable[
     check(partial(make, f"{engine.name}:{tmp_path / 'store'}"))
 
 
-@pytest.fixture(params=[engine.name for engine in ENGINES])
+@pytest.fixture(
+    params=[
+        pytest.param(engine, id=engine.name, marks=[pytest.mark.more] if engine.server else []) for engine in ENGINES
+    ]
+)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.param}:{tmp_path / 'store'}"
+    engine: Engine = request.param
+    return engine.url(tmp_path)
 
 
 def test_values_around_numbers(url: str) -> None:
