@@ -235,7 +235,7 @@ def _load_commands() -> None:
         for found in pkgutil.iter_modules(getattr(importlib.import_module(package), "__path__", ())):
             if not found.ispkg:
                 importlib.import_module(f"{package}.{found.name}")
-    for module in ("accord.cipherkey", "accord.proof", "difflib", "traceback"):
+    for module in ("accord.cipherkey", "accord.proof", "accord.store.engines.firebase.rules", "difflib", "traceback"):
         importlib.import_module(module)
 
 
