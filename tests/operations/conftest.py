@@ -92,6 +92,18 @@ def here(request: pytest.FixtureRequest, tmp_path: Path) -> Python:
     return Python(url_of(request.param, tmp_path))
 
 
+@pytest.fixture(params=params(*[engine.name for engine in ENGINES if engine.own_clock]))
+def steady(request: pytest.FixtureRequest, tmp_path: Path) -> Python:
+    """The same, on every engine whose clock nobody here can set."""
+    return Python(url_of(request.param, tmp_path))
+
+
+@pytest.fixture(params=params(*[engine.name for engine in ENGINES if not engine.server]))
+def booted(request: pytest.FixtureRequest, tmp_path: Path) -> Python:
+    """The same, on every engine whose time begins with this machine's."""
+    return Python(url_of(request.param, tmp_path))
+
+
 @pytest.fixture
 def memory(tmp_path: Path) -> Python:
     """In this process and on one engine, for rules that no engine knows of."""
@@ -101,6 +113,12 @@ def memory(tmp_path: Path) -> Python:
 @pytest.fixture(params=params("sqlite", "files", "redis", "etcd", "firebase"))
 def lone_shell(request: pytest.FixtureRequest, tmp_path: Path) -> CommandLine:
     """Processes that do all of it themselves, on every engine that outlives one."""
+    return CommandLine(url_of(request.param, tmp_path))
+
+
+@pytest.fixture(params=["sqlite", "files"])
+def disk_shell(request: pytest.FixtureRequest, tmp_path: Path) -> CommandLine:
+    """The same, on every engine that keeps files of this machine."""
     return CommandLine(url_of(request.param, tmp_path))
 
 

@@ -14,10 +14,13 @@ import pytest
 from accord.services import checkup, doctor
 from accord.store.contract import Put
 from accord.store.open import open_store
+from tests.conformance.engines import ENGINES
 from tests.operations.processes import until_it_waits
 from tests.operations.ways import ACCORD, CommandLine, Python, Refused, Way
 
 pytestmark = pytest.mark.covers("S13")
+
+SERVERS = [engine.name for engine in ENGINES if engine.server]
 
 
 def found(way: Way) -> dict[str, dict[str, Any]]:
@@ -40,6 +43,8 @@ def test_all_is_well(here: Python) -> None:
         "locks",
         "queues",
     }
+    if here.engine.partition(":")[0] in SERVERS:
+        expected |= {"server"}
     assert expected | {"tasks", "halt", "hub"} == set(found(here))
 
 
@@ -83,28 +88,34 @@ def test_each_lock_and_who_waits_has_a_line(lone_shell: CommandLine) -> None:
     waiter.wait(20)
 
 
-def test_the_engine_is_named(here: Python, lone_shell: CommandLine) -> None:
+def test_the_engine_is_named(here: Python) -> None:
     assert here.do("home.doctor")["engine"] == here.engine
-    said = subprocess.run([ACCORD, "doctor"], env=lone_shell.env(), capture_output=True, text=True, check=True).stdout
-    assert re.search(rf"^ok +engine +{re.escape(lone_shell.engine)}; \d+ MiB free there$", said, re.MULTILINE)
+
+
+def test_the_room_there_is_told(disk_shell: CommandLine) -> None:
+    said = subprocess.run([ACCORD, "doctor"], env=disk_shell.env(), capture_output=True, text=True, check=True).stdout
+    assert re.search(rf"^ok +engine +{re.escape(disk_shell.engine)}; \d+ MiB free there$", said, re.MULTILINE)
+
+
+def test_a_password_is_not_shown() -> None:
     assert doctor.shown("redis://ann:secret@example.org:6379/0") == "redis://example.org:6379/0"
 
 
 def test_a_store_elsewhere_is_looked_at_as_the_home_is(
-    lone_shell: CommandLine, monkeypatch: pytest.MonkeyPatch
+    disk_shell: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lone_shell.do("doc.write", name="plan", text="x")
-    path = Path(lone_shell.engine.partition(":")[2])
+    disk_shell.do("doc.write", name="plan", text="x")
+    path = Path(disk_shell.engine.partition(":")[2])
     modes = {folder: folder.stat().st_mode for folder in (path, path.parent)}
     for opened, mode in ((path, 0o755), (path.parent, 0o777)):
         opened.chmod(mode)
-        check = found(lone_shell)["engine"]
+        check = found(disk_shell)["engine"]
         assert (check["ok"], check["error_code"]) == (False, "DATA_DIR_ERROR")
         assert str(opened) in check["found"]
         opened.chmod(modes[opened])
-    assert found(lone_shell)["engine"]["ok"]
+    assert found(disk_shell)["engine"]["ok"]
     monkeypatch.setattr(doctor, "LEAST_FREE_MIB", 1 << 60)
-    assert found(lone_shell)["engine"]["error_code"] == "STORAGE_FULL"
+    assert found(disk_shell)["engine"]["error_code"] == "STORAGE_FULL"
 
 
 def test_dead_letters(here: Python) -> None:

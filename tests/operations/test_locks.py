@@ -223,24 +223,24 @@ def test_a_halt_ends_a_wait_and_frees_its_place(way: Way) -> None:
 
 
 @pytest.mark.parametrize("jump_s", [-DAY_S, DAY_S], ids=["back", "ahead"])
-def test_a_jump_of_the_wall_clock_ends_no_lease(here: Python, jump_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    token = acquire(here, "ann", ttl=60)
+def test_a_jump_of_the_wall_clock_ends_no_lease(steady: Python, jump_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = acquire(steady, "ann", ttl=60)
     real_time, real_clock = time.time, time.clock_gettime
     monkeypatch.setattr(time, "time", lambda: real_time() + jump_s)
     monkeypatch.setattr(
         time, "clock_gettime", lambda clock: real_clock(clock) + jump_s * (clock == time.CLOCK_REALTIME)
     )
-    assert 50 < refusal("LOCK_HELD", acquire, here, "ben").details["left_s"] <= 60
-    here.do("lock.renew", name="build", owner="ann", token=token)
-    release(here, "ann", token)
-    short = acquire(here, "ann", ttl=0.2)
-    assert acquire(here, "ben", wait=20) == short + 1
+    assert 50 < refusal("LOCK_HELD", acquire, steady, "ben").details["left_s"] <= 60
+    steady.do("lock.renew", name="build", owner="ann", token=token)
+    release(steady, "ann", token)
+    short = acquire(steady, "ann", ttl=0.2)
+    assert acquire(steady, "ben", wait=20) == short + 1
 
 
-def test_another_boot_ends_every_lease(here: Python, monkeypatch: pytest.MonkeyPatch) -> None:
-    token = acquire(here, "ann", ttl=DAY_S)
+def test_another_boot_ends_every_lease(booted: Python, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = acquire(booted, "ann", ttl=DAY_S)
     monkeypatch.setattr(platform, "boot_id", lambda: "the next boot")
-    assert acquire(here, "ben") == token + 1
+    assert acquire(booted, "ben") == token + 1
 
 
 # The hostile memory engine: works run twice, commits meet conflicts or an unknown end.

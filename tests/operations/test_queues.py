@@ -278,19 +278,19 @@ def test_a_stale_fence_stops_everything(here: Python) -> None:
 
 
 def test_after_a_restart_of_the_machine_everything_in_flight_is_due(
-    here: Python, monkeypatch: pytest.MonkeyPatch
+    booted: Python, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = 25  # more than one commit brings back
-    push(here, *map(str, range(number)))
-    before = [pop(here, visibility=3600) for _ in range(number)]
-    push(here, "later", delay=3600)
+    push(booted, *map(str, range(number)))
+    before = [pop(booted, visibility=3600) for _ in range(number)]
+    push(booted, "later", delay=3600)
     for boot in ("aaaa", "bbbb", "cccc"):  # in whatever order the eras are found
         monkeypatch.setattr(platform, "_boot_id", boot)
-        refusal("STALE_RECEIPT", here.do, "queue.done", queue=Q, receipt=before[0]["receipt"])
-        after = [pop(here, visibility=3600) for _ in range(number + 1)]
+        refusal("STALE_RECEIPT", booted.do, "queue.done", queue=Q, receipt=before[0]["receipt"])
+        after = [pop(booted, visibility=3600) for _ in range(number + 1)]
         assert [one["payload"] for one in after] == [*map(str, range(number)), "later"]
         before = after
-    assert is_empty(here)
+    assert is_empty(booted)
 
 
 def context_of(engine: str, request: str = "", wrap: Any = lambda store: store) -> Context:

@@ -95,23 +95,23 @@ def test_what_could_not_be_printed_stays_unread(
 
 
 @pytest.mark.covers("T1.6")
-def test_a_reader_killed_before_it_acknowledged(lone_shell: CommandLine) -> None:
+def test_a_reader_killed_before_it_acknowledged(disk_shell: CommandLine) -> None:
     """The store's write lock is held meanwhile, so that the reader is stopped between the two; a hub would go on."""
-    register(lone_shell, "ann", "ben")
-    ids = [send(lone_shell, "ann", "ben", str(n)) for n in range(3)]
-    with closing(open_store(lone_shell.engine)) as store:
+    register(disk_shell, "ann", "ben")
+    ids = [send(disk_shell, "ann", "ben", str(n)) for n in range(3)]
+    with closing(open_store(disk_shell.engine)) as store:
         locked: Exclusive = store  # type: ignore[assignment]  # all engines on a disk can be locked
         with locked.exclusive():
-            reader = lone_shell.start(["check", "ben"])
+            reader = disk_shell.start(["check", "ben"])
             assert reader.stdout
             printed = reader.stdout.readline()
             assert reader.poll() is None
             reader.send_signal(signal.SIGKILL)
             reader.wait()
     assert all(id.encode() in printed for id in ids)
-    assert unread(lone_shell, "ben") == ids
-    assert [message["message_id"] for message in lone_shell.do("mail.check", identity="ben")["messages"]] == ids
-    assert unread(lone_shell, "ben") == []
+    assert unread(disk_shell, "ben") == ids
+    assert [message["message_id"] for message in disk_shell.do("mail.check", identity="ben")["messages"]] == ids
+    assert unread(disk_shell, "ben") == []
 
 
 @pytest.mark.covers("T1.6")

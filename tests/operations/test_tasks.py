@@ -228,13 +228,13 @@ def test_another_start_of_the_machine_ends_all_claims(memory: Python, monkeypatc
         memory.do("task.claim", id=ids[n], agent="ben", ttl=1e6)
 
 
-def test_a_jump_of_the_wall_clock_ends_none(here: Python, monkeypatch: pytest.MonkeyPatch) -> None:
-    add(here)
-    here.do("task.claim", id="t1", agent="ann", ttl=60)
+def test_a_jump_of_the_wall_clock_ends_none(steady: Python, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(steady)
+    steady.do("task.claim", id="t1", agent="ann", ttl=60)
     real = time.time
     for jump_s in (-1e6, 1e6):
         monkeypatch.setattr(time, "time", lambda jump_s=jump_s: real() + jump_s)
-        refusal("ALREADY_CLAIMED", here.do, "task.claim", id="t1", agent="ben")
+        refusal("ALREADY_CLAIMED", steady.do, "task.claim", id="t1", agent="ben")
 
 
 def test_200_that_wait_for_one(here: Python) -> None:

@@ -479,7 +479,7 @@ class Firebase:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def rules(self, *, path: str = "", uid: str = "") -> "results.FirebaseRules":
+    def rules(self, *, path: str | None = None, uid: str | None = None) -> "results.FirebaseRules":
         """Print security rules for Firebase that admit one account to one path, those of the engine unless named."""
         return self._call("firebase.rules", {"path": path, "uid": uid})
 
@@ -1026,7 +1026,7 @@ class AsyncFirebase:
     def __init__(self, call: AsyncCall) -> None:
         self._call = call
 
-    async def rules(self, *, path: str = "", uid: str = "") -> "results.FirebaseRules":
+    async def rules(self, *, path: str | None = None, uid: str | None = None) -> "results.FirebaseRules":
         """Print security rules for Firebase that admit one account to one path, those of the engine unless named."""
         return await self._call("firebase.rules", {"path": path, "uid": uid})
 
