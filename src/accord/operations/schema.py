@@ -107,6 +107,7 @@ HELP = {
     "conversation": "the conversation it belongs to; an answer belongs to that of what it answers",
     "deadline": "seconds after which it ends whatever is left to do",
     "delay": "seconds before it can be taken",
+    "dry_run": "only say how much there is, and what would keep it from being done",
     "event": "what happens in the session: start, prompt, step, stop or end",
     "fence": "a lock that must still be held and the number it was granted with, as LOCK:NUMBER",
     "force": "take the name over from whoever has it; the inbox is inherited",
