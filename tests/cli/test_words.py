@@ -178,6 +178,21 @@ def test_a_usage_error_points_to_what_there_is_to_read(ann: User) -> None:
         assert re.search(r"Read: accord [a-z ]*--help", done.err), done.err
 
 
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["lock", "acquire", "x", "--owner", "a b"], "--owner"),
+        (["doc", "write", "x", "--text", "y", "--keep-ttl", "--ttl", "soon"], "--ttl"),
+        (["send", "--from", "ann", "--to", "ben", "--message", "x", "--type", "shout"], "--type"),
+        (["lock", "release", "x", "--owner", "a", "--token", "one"], "--token"),
+    ],
+)
+def test_a_usage_error_names_what_was_typed(words: list[str], option: str, user: User) -> None:
+    done = user.run(*words)
+    assert (done.code, done.error) == (2, "USAGE")
+    assert done.err.startswith(f"accord: {option} "), done.err
+
+
 def test_options_stand_anywhere(ann: User) -> None:
     other = str(ann.folder / "other")
     ann.json("--home", other, "register", "zoe")

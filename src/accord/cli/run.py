@@ -112,7 +112,14 @@ class Line:
             self._has_changed = self._has_changed or find(operation).changes  # type: ignore[attr-defined]
             return result
         except errors.Usage as error:
-            raise self.words.wrong(str(error.details["reason"])) from None
+            raise self.words.wrong(self._as_typed(str(error.details["reason"]))) from None
+
+    def _as_typed(self, reason: str) -> str:
+        """Beginning with the option, where it begins with the parameter that this one is."""
+        param, _, rest = reason.partition(" ")
+        verb = find_verb(self.words.verb)
+        options = [option for option, own in verb.options().items() if own == param and param not in verb.positional]
+        return f"{options[0]} {rest}" if options else reason
 
     def value(self, words: "Mapping[str, Any]", name: str, kind: str, default: object) -> "Any":
         """What an option says that belongs to the verb alone."""
