@@ -10,6 +10,7 @@ import pytest
 from tests.cli.test_choosing import holding
 from tests.cli.users import User
 from tests.hub.hubs import bodies, somebody, start, status, wait_until
+from tests.ports import free_port
 
 servers: Any = pytest.importorskip("tests.servers.redis")
 
@@ -21,7 +22,7 @@ QUOTED = "s3cr3t%2F%40%3A%3F"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Any]:
-    with servers.redis_of_its_own(port=str(servers.free_port()), requirepass=SECRET) as server:
+    with servers.redis_of_its_own(port=str(free_port()), requirepass=SECRET) as server:
         yield server
 
 
@@ -119,7 +120,7 @@ def test_doctor_looks_at_the_server(user: User) -> None:
 
 
 def test_a_server_that_is_gone(user: User) -> None:
-    port = servers.free_port()
+    port = free_port()
     user.env["ACCORD_ENGINE"] = f"redis://127.0.0.1:{port}/0"
     done = user.run("register", "ann")
     assert (done.code, done.error) == (69, "ENGINE_UNREACHABLE")

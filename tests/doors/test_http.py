@@ -23,6 +23,7 @@ from accord.doors import http_routes, http_server
 from accord.doors.rpc import MOST_BYTES
 from accord.services import hub as hubs
 from tests.cli.users import User
+from tests.ports import free_ports
 
 TIMEOUT_S = 15.0
 MEMORY = Path("/dev/shm")
@@ -158,14 +159,6 @@ class Events:
 
 def status(user: User) -> dict[str, Any]:
     return hubs.status(str(user.home))
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def wait_until(is_so: Callable[[], object], within_s: float = TIMEOUT_S) -> None:

@@ -27,6 +27,7 @@ from accord.hub.log import Log
 from accord.services.keys import Keys
 from tests.cli.users import User
 from tests.doors.zmq_agent import TIMEOUT_S, Agent, read_key
+from tests.ports import free_port
 
 MEMORY = Path("/dev/shm")
 RACE_S = 5.0
@@ -74,11 +75,6 @@ def ann(owner: Owner) -> Iterator[Agent]:
     with Agent(owner.make_key("ann")) as agent:
         agent.become("ann", owner.tokens["ann"])
         yield agent
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def until(what: Callable[[], bool], within_s: float = RACE_S) -> bool:

@@ -47,6 +47,7 @@ from tests.hub.hubs import (
     wait_until,
     was_run_here,
 )
+from tests.ports import free_port
 
 CROWD = 30
 NOT_RUNNING = 3
@@ -249,12 +250,6 @@ def test_many_listeners_at_once_start_one_hub(with_port: bool, ann: User) -> Non
         for listener in listeners:
             assert listener.communicate(timeout=TIMEOUT_S)[1] == b""
             assert listener.returncode == 0
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @pytest.mark.covers("T2.2")

@@ -13,6 +13,7 @@ from accord.operations import NAMES, results
 from tests.operations.people import token_of
 from tests.operations.shapes import met, misfits, shape_of
 from tests.operations.ways import Python
+from tests.ports import free_ports
 
 TIMEOUT_S = 20.0
 
@@ -43,7 +44,7 @@ def do(given: dict[str, list[dict[str, Any]]], user_home: Path) -> Iterator[Do]:
 
 @pytest.mark.covers("I5", "Q1")
 def test_every_operation_gives_what_it_says(do: Do, given: dict[str, list[dict[str, Any]]], user_home: Path) -> None:
-    for part in (talk, attend, write_documents, share_work, plan, take_turns, tell, hear, stop):
+    for part in (talk, attend, write_documents, share_work, plan, take_turns, tell, move, hear, stop):
         part(do, user_home)
     assert given.keys() == OPERATIONS
     wrong = {
@@ -176,9 +177,14 @@ def tell(do: Do, user_home: Path) -> None:
     do("audit.verify", head=do("audit.verify")["head"])
 
 
+def move(do: Do, user_home: Path) -> None:
+    do("home.migrate", source=f"sqlite:{user_home}/accord/store.db", target=f"files:{user_home}/moved")
+
+
 def hear(do: Do, user_home: Path) -> None:
     do("hub.status")
-    do("hub.start")
+    port, http_port = free_ports(2)  # which nobody else takes while it starts again
+    do("hub.start", port=port, http_port=http_port)
     do("hub.restart")
     connection = Connection(place.socket_path(str(user_home / "accord")), TIMEOUT_S)
     connection.call("session.open", {"agent": "ann", "token": token_of(user_home, "ann")}, TIMEOUT_S)

@@ -4,7 +4,6 @@ import atexit
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -14,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.need import lack
+from tests.ports import free_ports
 
 START_S = 60.0
 
@@ -180,17 +180,6 @@ class Cluster:
         for member in self.members:
             member.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def free_ports(count: int) -> list[int]:
-    with_sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in with_sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in with_sockets]
-    finally:
-        for one in with_sockets:
-            one.close()
 
 
 def _ending_with_us() -> list[str]:

@@ -138,10 +138,3 @@ class RedisServer:
             except OSError:
                 return False
         return answer.startswith((b"+PONG", b"-NOAUTH"))
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
