@@ -44,7 +44,7 @@ def do(given: dict[str, list[dict[str, Any]]], user_home: Path) -> Iterator[Do]:
 
 @pytest.mark.covers("I5", "Q1")
 def test_every_operation_gives_what_it_says(do: Do, given: dict[str, list[dict[str, Any]]], user_home: Path) -> None:
-    for part in (talk, attend, write_documents, share_work, plan, take_turns, tell, move, hear, stop):
+    for part in (talk, attend, write_documents, share_work, plan, take_turns, tell, hear, stop, move):
         part(do, user_home)
     assert given.keys() == OPERATIONS
     wrong = {
@@ -177,10 +177,6 @@ def tell(do: Do, user_home: Path) -> None:
     do("audit.verify", head=do("audit.verify")["head"])
 
 
-def move(do: Do, user_home: Path) -> None:
-    do("home.migrate", source=f"sqlite:{user_home}/accord/store.db", target=f"files:{user_home}/moved")
-
-
 def hear(do: Do, user_home: Path) -> None:
     do("hub.status")
     port, http_port = free_ports(2)  # which nobody else takes while it starts again
@@ -209,3 +205,7 @@ def stop(do: Do, user_home: Path) -> None:
     do("config.trust", path=str(user_home))
     do("config.show")
     do("firebase.rules", uid="me")
+
+
+def move(do: Do, user_home: Path) -> None:
+    do("home.migrate", source=f"sqlite:{user_home}/accord/store.db", target=f"files:{user_home}/moved")
