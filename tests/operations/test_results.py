@@ -208,4 +208,6 @@ def stop(do: Do, user_home: Path) -> None:
 
 
 def move(do: Do, user_home: Path) -> None:
-    do("home.migrate", source=f"sqlite:{user_home}/accord/store.db", target=f"files:{user_home}/moved")
+    here, there = f"sqlite:{user_home}/accord/store.db", f"files:{user_home}/moved"
+    do("home.migrate", source=here, target=there)
+    do("home.migrate", source=there, target=here, dry_run=True)  # which is not empty
