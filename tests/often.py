@@ -3,10 +3,12 @@
 import os
 import random
 
+IS_MORE = os.environ.get("ACCORD_MORE") == "1"  # this is `make test-more`, as in CI
+
 
 def often(times: int) -> int:
     """So many times in `make test-more`; a quarter of them in `make test`."""
-    return times if os.environ.get("ACCORD_MORE") == "1" else times // 4
+    return times if IS_MORE else times // 4
 
 
 def some_of(count: int) -> list[int]:

@@ -10,6 +10,7 @@ pytest.register_assert_rewrite("accord.testing.conformance")  # so that a check 
 from accord.store.open import engines, open_store  # noqa: E402 - after the line above
 from accord.testing import conformance  # noqa: E402
 from tests.conformance.engines import ENGINES, Engine  # noqa: E402
+from tests.often import some_of  # noqa: E402
 
 
 def checks_for(engine: Engine) -> list[conformance.Check]:
@@ -24,14 +25,25 @@ def checks_for(engine: Engine) -> list[conformance.Check]:
     return checks
 
 
+def params_for(engine: Engine) -> list[object]:
+    """On an engine of a server, where each commit takes its time, `make test` tries some of the checks."""
+    checks = checks_for(engine)
+    tried = some_of(len(checks)) if engine.server else range(len(checks))
+    return [
+        pytest.param(
+            engine,
+            check,
+            id=f"{engine.name}-{check.__name__.removeprefix('check_')}",
+            marks=[] if at in tried else [pytest.mark.more],
+        )
+        for at, check in enumerate(checks)
+    ]
+
+
 @pytest.mark.covers("S1", "S2")
 @pytest.mark.parametrize(
     ("engine", "check"),
-    [
-        pytest.param(engine, check, id=f"{engine.name}-{check.__name__.removeprefix('check_')}")
-        for engine in ENGINES
-        for check in checks_for(engine)
-    ],
+    [param for engine in ENGINES for param in params_for(engine)],
 )
 def test_engine(engine: Engine, check: conformance.Check, tmp_path: Path) -> None:
     check(engine.at(tmp_path))
