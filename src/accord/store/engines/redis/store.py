@@ -56,8 +56,9 @@ class Redis:
         read_from = getattr(snapshot, "fixed_epoch", b"")
 
         def ask(wire: Wire, left_s: float) -> "list[Reply]":
-            arguments = order.arguments(server.keys.gen, read_from or server.epoch)
-            return server.run(wire, commits.COMMIT, order.keys(server.keys), arguments, left_s, self._then)
+            keys = server.keys
+            arguments = order.arguments(keys.gen, read_from or server.epoch)
+            return server.run(wire, commits.COMMIT, order.keys(keys), arguments, left_s, self._then)
 
         while True:
             try:
