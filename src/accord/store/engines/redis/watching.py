@@ -63,6 +63,8 @@ class Watch:
 
     def close(self) -> None:
         self._closed.set()
+        if self._opened.is_inherited():
+            return  # the connection is the parent's, who may wait on it
         if self._asking.acquire(blocking=False):
             try:
                 self._drop()

@@ -71,8 +71,8 @@ class Wire:
         except exceptions.BusyLoadingError:
             raise Lost(_BUSY["LOADING"], unsure=False) from None
         except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
-            if isinstance(error.__context__, ssl.SSLError):
-                raise address.refused(f"TLS failed, {error.__context__.reason or error.__context__}") from None
+            if isinstance(cause := error.__context__, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
+                raise self._not_trusted(cause) or address.refused(f"TLS failed, {cause.reason or cause}") from None
             raise Lost(_said(error), unsure=False) from None
         except exceptions.ResponseError as error:
             raise self._error(str(error)) from None
@@ -96,6 +96,12 @@ class Wire:
             found = [self._reply() for _ in commands]
         except TimeoutError:
             raise Lost(f"no answer came within {within_s:.3g} s", unsure=True) from None
+        except ssl.SSLError as error:
+            if isinstance(error, ssl.SSLEOFError):  # what it said before may have been lost with the connection
+                raise Lost(
+                    "it ended the connection; it may want to see a certificate: cert=FILE and key=FILE", True
+                ) from None
+            raise self._not_trusted(error) or Lost(_said(error), unsure=True) from None
         except (OSError, EOFError) as error:
             raise Lost(_said(error), unsure=True) from None
         for answer in found:
@@ -157,6 +163,18 @@ class Wire:
         if not piece:
             raise EOFError("it ended the connection")
         return piece
+
+    def _not_trusted(self, error: ssl.SSLError) -> "errors.EngineRefused | None":
+        """If one side does not take the other's certificate, which is before any command is done."""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            reason = error.verify_message.rstrip(".")
+            cure = "ca=FILE in the URL names who signed its certificate, which must be valid for the URL's host"
+        elif any(word in (error.reason or "") for word in ("CERTIFICATE", "UNKNOWN_CA")):
+            reason = str(error.reason)
+            cure = "cert=FILE and key=FILE in the URL name the certificate that it wants to see"
+        else:
+            return None
+        return self._address.refused(f"TLS failed, {reason}: {cure}")
 
     def _error(self, text: str) -> Exception:
         code, said = _code(text)
