@@ -12,16 +12,14 @@ from typing import Any
 
 import pytest
 
-pytest.register_assert_rewrite("accord.testing.conformance")
-
-from accord import errors  # noqa: E402 - after the line above
-from accord.store.contract import Append, Item, ItemIs, Moved, Number, number_id  # noqa: E402
-from accord.store.open import open_store  # noqa: E402
-from accord.store.protocols import Store  # noqa: E402
-from accord.store.transaction import Transaction, transact  # noqa: E402
-from accord.store.wrap.recorded import recorded  # noqa: E402
-from accord.testing import conformance  # noqa: E402
-from accord.testing.conformance.tools import (  # noqa: E402
+from accord import errors
+from accord.store.contract import Append, Item, ItemIs, Moved, Number, number_id
+from accord.store.open import open_store
+from accord.store.protocols import Store
+from accord.store.transaction import Transaction, transact
+from accord.store.wrap.recorded import recorded
+from accord.testing import conformance
+from accord.testing.conformance.tools import (
     append,
     at_once,
     contents,
@@ -30,16 +28,16 @@ from accord.testing.conformance.tools import (  # noqa: E402
     value_of,
     values_of,
 )
-from bench import mail_send  # noqa: E402
-from tests.engines.firebase_worker import KEY, change, prepare  # noqa: E402
-from tests.operations.people import register, send  # noqa: E402
-from tests.operations.ways import Python  # noqa: E402
-from tests.robustness.histories_crew import Crew  # noqa: E402
-from tests.robustness.histories_worker import Teller  # noqa: E402
-from tests.robustness.test_histories import Desk, check_bank, check_box  # noqa: E402
+from bench import mail_send
+from tests.engines.firebase_worker import KEY, change, prepare
 from tests.need import lack
-from tests.servers.redis import RedisServer, new_program, old_program, redis_of_its_own  # noqa: E402
-from tests.servers.relay import Relay  # noqa: E402
+from tests.operations.people import register, send
+from tests.operations.ways import Python
+from tests.robustness.histories_crew import Crew
+from tests.robustness.histories_worker import Teller
+from tests.robustness.test_histories import Desk, check_bank, check_box
+from tests.servers.redis import RedisServer, new_program, old_program, redis_of_its_own
+from tests.servers.relay import Relay
 
 pytestmark = pytest.mark.covers("S2")
 
