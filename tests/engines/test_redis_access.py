@@ -24,7 +24,8 @@ from accord.store.contract import Append, Delete, Item, number_id
 from accord.store.open import open_store
 from accord.testing.conformance.tools import append, contents, put, take, value_of, values_of
 from tests.need import lack
-from tests.servers.redis import RedisServer, free_port, new_program, old_program, program, redis_of_its_own
+from tests.ports import free_port
+from tests.servers.redis import RedisServer, new_program, old_program, program, redis_of_its_own
 from tests.servers.relay import Relay
 
 pytestmark = pytest.mark.covers("S2", "S15")
