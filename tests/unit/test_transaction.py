@@ -341,6 +341,33 @@ def test_a_second_unknown_outcome_is_told() -> None:
 
 
 @pytest.mark.parametrize(
+    "error",
+    [
+        errors.EngineUnreachable(path="p", reason="r"),
+        errors.EngineRefused(path="p", reason="r"),
+        errors.EngineTooOld(path="p", found="f", needed="n"),
+        errors.EngineUnfit(path="p", reason="r", cure="c"),
+        errors.StorageFull(path="p"),
+    ],
+    ids=lambda error: error.code,
+)
+def test_a_server_that_is_gone_after_an_unknown_outcome_leaves_it_unknown(error: errors.AccordError) -> None:
+    """Such an error by itself would promise that nothing was changed."""
+    store = faulty(new_store(), plan(commit=["never"]))
+    asked = 0
+
+    def work(tx: Transaction) -> Number:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            raise error
+        return append_one(tx)
+
+    with pytest.raises(errors.OutcomeUnknown):
+        transact(store, work, key="k")
+
+
+@pytest.mark.parametrize(
     "faults",
     [
         {"commit": ["conflict"] * 3},

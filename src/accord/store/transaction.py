@@ -319,7 +319,11 @@ def _is_of_the_store(error: errors.AccordError) -> bool:
         | errors.StoreDamaged
         | errors.StoreClosed
         | errors.DataDirError
-        | errors.NotAStore,
+        | errors.NotAStore
+        | errors.EngineUnreachable
+        | errors.EngineRefused
+        | errors.EngineTooOld
+        | errors.EngineUnfit,
     )
 
 

@@ -30,6 +30,8 @@ def facts_of(wire: Wire, address: Address) -> Facts:
     info = _info(wire.ask(pack(b"INFO"))[0])
     if info.get("role") not in ("master", None):
         raise Lost("it is a replica, which takes no writes", unsure=False)
+    if info.get("loading") == "1":  # its log is off until it has read its data, as if it kept none
+        raise Lost("it is reading its data", unsure=False)
     _check_version(info, address)
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":

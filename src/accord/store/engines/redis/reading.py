@@ -84,8 +84,8 @@ class Snapshot:
             lambda keys: (keys.meta, keys.heads, keys.ids + name, keys.items + name),
             (name, first, last, b"%d" % limit, b"%d" % reverse),
         )
-        self._known[collection, ""] = self._head(found[5])
-        return [self._item(id.decode(), stored) for id, stored in zip(found[6], found[7], strict=True)]
+        self._known[collection, ""] = self._head(found[1])
+        return [self._item(id.decode(), stored) for id, stored in zip(found[2], found[3], strict=True)]
 
     def collections(self, prefix: str = "", after: str = "", limit: int = 100) -> "Sequence[str]":
         check_page(limit)
@@ -94,9 +94,9 @@ class Snapshot:
         first = b"(" + over if over >= begin and after else b"[" + begin if begin else _TO_THE_START
         last = b"(" + begin + b"\xff" if begin else _TO_THE_END
         found = self._read(NAMES, lambda keys: (keys.meta, keys.names), (first, last, b"%d" % limit))
-        if int(found[5]) > self._revision:
+        if int(found[1]) > self._revision:
             raise Moved
-        return [name.decode() for name in found[6]]
+        return [name.decode() for name in found[2]]
 
     def _fix(self) -> None:
         """Have a view, if only of what was expected."""
@@ -119,7 +119,7 @@ class Snapshot:
             return [keys.meta, keys.heads, *[keys.items + name if id else keys.heads for name, id in names]]
 
         found = self._read(GET, keys_of, [part for pair in names for part in pair])
-        for place, key in enumerate(wanted, start=5):
+        for place, key in enumerate(wanted, start=1):
             self._learn(key, found[place])
 
     def _learn(self, key: tuple[str, str], answer: "Reply") -> None:
@@ -139,11 +139,12 @@ class Snapshot:
             except Stale:
                 if self._epoch:
                     raise Moved from None
-        epoch, revision = found[0], int(found[1])
-        self._server.saw(epoch, revision, found[2])
+        epoch, number, place, seconds, micros = found[0].split(b" ")
+        revision = int(number)
+        self._server.saw(epoch, revision, place)
         if not self._epoch:
             self._epoch, self._revision = epoch, revision
-            self._now = int(found[3]) + int(found[4]) / 1e6
+            self._now = int(seconds) + int(micros) / 1e6
         elif epoch != self._epoch or revision < self._revision:
             raise Moved
         return found

@@ -79,12 +79,13 @@ return redis.call('HMGET', KEYS[1], 'epoch', 'gen')
 """
 )
 
-# Begins every script that reads: what the caller's keys are made of must still be so.
+# Begins every script that reads: what the caller's keys are made of must still be so. Its answer begins with epoch,
+# revision, place in the log, seconds and microseconds, in one text, which is read faster than a list.
 _READ = """
 local facts = redis.call('HMGET', KEYS[1], 'gen', 'epoch', 'revision', 'seq', 'made', 'floor')
 if facts[1] ~= ARGV[1] then return 'stale' end
 local time = redis.call('TIME')
-local out = {facts[2], facts[3], facts[4], time[1], time[2]}
+local out = {table.concat({facts[2], facts[3], facts[4], time[1], time[2]}, ' ')}
 """
 
 # meta, heads, then for each that is wanted the items of its collection; gen, then collection and id ("": its head).
@@ -106,9 +107,9 @@ LIST = (
     + """
 local command = ARGV[6] == '1' and 'ZREVRANGEBYLEX' or 'ZRANGEBYLEX'
 local ids = redis.call(command, KEYS[3], ARGV[3], ARGV[4], 'LIMIT', '0', ARGV[5])
-out[6] = redis.call('HGET', KEYS[2], ARGV[2])
-out[7] = ids
-out[8] = #ids > 0 and redis.call('HMGET', KEYS[4], unpack(ids)) or ids
+out[2] = redis.call('HGET', KEYS[2], ARGV[2])
+out[3] = ids
+out[4] = #ids > 0 and redis.call('HMGET', KEYS[4], unpack(ids)) or ids
 return out
 """
 )
@@ -117,8 +118,8 @@ return out
 NAMES = (
     _READ
     + """
-out[6] = facts[5]
-out[7] = redis.call('ZRANGEBYLEX', KEYS[2], ARGV[2], ARGV[3], 'LIMIT', '0', ARGV[4])
+out[2] = facts[5]
+out[3] = redis.call('ZRANGEBYLEX', KEYS[2], ARGV[2], ARGV[3], 'LIMIT', '0', ARGV[4])
 return out
 """
 )
@@ -128,8 +129,8 @@ FOLLOW = (
     _READ
     + """
 local newest = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', '1')[1]
-out[6] = facts[6]
-out[7] = newest and newest[1] or '0-0'
+out[2] = facts[6]
+out[3] = newest and newest[1] or '0-0'
 return out
 """
 )

@@ -95,16 +95,15 @@ class Server:
         wire = self.take()
         try:
             found = ask(wire, min(left_s, self.address.timeout_s))
-        except Elsewhere as elsewhere:
-            wire.close()
-            self._node = elsewhere.node
+        except errors.AccordError:
+            self.give_back(wire)  # its answer was read to the end
             raise
         except BaseException as error:
-            # What an error of accord answers was read to its end; else an answer may still be under way.
-            if isinstance(error, errors.AccordError):
-                self.give_back(wire)
-            else:
-                wire.close()
+            wire.close()
+            if isinstance(error, Lost):
+                self._close_idle()  # those of a server that is gone, or that has nothing to say any more
+            if isinstance(error, Elsewhere):
+                self._node = error.node
             raise
         self.give_back(wire)
         return found
@@ -118,7 +117,9 @@ class Server:
         timeout_s: "float | None" = None,
         then: bytes = b"",
     ) -> "list[Reply]":
-        """The script's answer and, if there is a command to send with it, the answer to that."""
+        """The script's answer and, if there is a command to send with it, which may wait as long again, that one's."""
+        if then:
+            timeout_s = (timeout_s or 0.0) + self.address.timeout_s
         rest = (b"%d" % len(keys), *keys, *arguments)
         commands = (then,) if then else ()
         try:
@@ -147,8 +148,8 @@ class Server:
             self._idle.append(wire)
 
     def connect(self) -> Wire:
-        """A new connection, to the node that has the slot and takes writes."""
-        moves = 0
+        """A new connection, to the node that has the slot and takes writes; each that the URL names is tried once."""
+        moves, losses = 0, 0
         while True:
             try:
                 return self._connect_to(self._node)
@@ -159,7 +160,9 @@ class Server:
                     raise
             except Lost:
                 self._node = self._next_node()
-                raise
+                losses += 1
+                if losses >= len(self.address.nodes):
+                    raise
 
     def saw(self, epoch: bytes, revision: int, place: bytes) -> None:
         """Remember it: a new connection finds out whether it is still there."""
@@ -172,8 +175,14 @@ class Server:
 
     def close(self) -> None:
         self._closed = True
-        while self._idle:
-            self._idle.pop().close()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        while True:
+            try:
+                self._idle.pop().close()
+            except IndexError:  # another thread may have taken the last
+                return
 
     def _connect_to(self, node: "tuple[str, int] | None") -> Wire:
         wire = Wire(self.address, node)

@@ -8,7 +8,7 @@ from accord.store.engines.redis import commits, loading, reading, scripts
 from accord.store.engines.redis.address import Address
 from accord.store.engines.redis.server import Script, Server, Stale
 from accord.store.engines.redis.watching import Watch
-from accord.store.engines.redis.wire import Lost, Wire, pack
+from accord.store.engines.redis.wire import Wire, pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from accord.store.contract import Check, Content, Write
     from accord.store.engines.redis.wire import Reply
     from accord.store.protocols import Snapshot
+
+_OPENING_S = 1.0  # long enough for a server that is started anew, and not too long for a wrong address
 
 TOUCH = Script(scripts.TOUCH)
 
@@ -30,10 +32,7 @@ class Redis:
         self._address = address
         self._opened = Opened(address.shown)
         self._server = Server(address)
-        try:
-            self._server.give_back(self._server.connect())
-        except Lost as lost:
-            raise self._server.unreachable(lost) from None
+        self._server.patiently(lambda wire, left_s: None, _OPENING_S)
         self._then = _confirmation(address)
 
     @property
@@ -56,8 +55,9 @@ class Redis:
         read_from = getattr(snapshot, "fixed_epoch", b"")
 
         def ask(wire: Wire, left_s: float) -> "list[Reply]":
-            arguments = order.arguments(server.keys.gen, read_from or server.epoch)
-            return server.run(wire, commits.COMMIT, order.keys(server.keys), arguments, left_s, self._then)
+            keys = server.keys
+            arguments = order.arguments(keys.gen, read_from or server.epoch)
+            return server.run(wire, commits.COMMIT, order.keys(keys), arguments, left_s, self._then)
 
         while True:
             try:

@@ -40,10 +40,10 @@ class Watch:
                 break
             except Stale:
                 pass
-        self._epoch: bytes = epoch.encode() or facts[0]
+        newest = facts[0].split(b" ")
+        self._epoch: bytes = epoch.encode() or newest[0]
         self._check(facts)
-        newest = int(facts[1])
-        self._at: bytes = facts[6] if since == newest else b"%d-%b" % (since, _LAST)
+        self._at: bytes = facts[2] if since == int(newest[1]) else b"%d-%b" % (since, _LAST)
 
     def __enter__(self) -> "Watch":
         return self
@@ -63,6 +63,8 @@ class Watch:
 
     def close(self) -> None:
         self._closed.set()
+        if self._opened.is_inherited():
+            return  # the connection is the parent's, who may wait on it
         if self._asking.acquire(blocking=False):
             try:
                 self._drop()
@@ -146,8 +148,9 @@ class Watch:
         self._looked_at = time.monotonic()
 
     def _check(self, facts: "Reply") -> None:
-        floor = int(facts[5])
-        if facts[0] != self._epoch or not floor <= self.revision <= int(facts[1]):
+        epoch, newest, *_ = facts[0].split(b" ")
+        floor = int(facts[1])
+        if epoch != self._epoch or not floor <= self.revision <= int(newest):
             raise self._gone(floor)
 
     def _gone(self, oldest: int) -> errors.HistoryGone:

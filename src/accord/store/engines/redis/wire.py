@@ -1,5 +1,7 @@
 """One connection: it sends commands and reads the answers, and tells in accord's words what went wrong."""
 
+import select
+import socket
 import ssl
 
 from redis import exceptions
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     Reply = Any  # bytes, int, None, or a list of these
+
+_PIECE = 65536
 
 # What a server says that could be otherwise in a moment; nothing was done.
 _BUSY = {
@@ -46,6 +50,13 @@ class NoScript(Exception):
     """The server does not know the script; nothing was done."""
 
 
+class _Failure:
+    """An error that the server answered."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
 class Wire:
     def __init__(self, address: Address, node: "tuple[str, int] | None") -> None:
         """Connect. What the server answers to a wrong user is an error of accord, and all else `Lost`."""
@@ -54,77 +65,124 @@ class Wire:
         self._driver = driver = address.connection(node)
         try:
             driver.connect()
+            self._link = driver._sock  # its own way to read costs as much as all else that a client does
         except exceptions.AuthenticationError as error:
             raise address.refused(_said(error)) from None
         except exceptions.BusyLoadingError:
             raise Lost(_BUSY["LOADING"], unsure=False) from None
         except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
-            if isinstance(error.__context__, ssl.SSLError):
-                raise address.refused(f"TLS failed, {error.__context__.reason or error.__context__}") from None
+            if isinstance(cause := error.__context__, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
+                raise self._not_trusted(cause) or address.refused(f"TLS failed, {cause.reason or cause}") from None
             raise Lost(_said(error), unsure=False) from None
         except exceptions.ResponseError as error:
-            raise self._error(error) from None
+            raise self._error(str(error)) from None
         except OSError as error:  # of a certificate's file
             raise address.refused(f"TLS failed, {error}") from None
+        self._within_s = address.timeout_s  # how long it waits for each piece of an answer
+        self._text = b""  # that came, from `_at` on not read yet
+        self._at = 0
+        self._poll = select.poll()
+        self._poll.register(self._link, select.POLLIN)
 
     def ask(self, *commands: bytes, timeout_s: "float | None" = None) -> "list[Reply]":
         """Send all at once; the answer to each. An error answered to one is raised, once all were read."""
-        self.send(b"".join(commands))
-        return self.answers(len(commands), timeout_s)
-
-    def send(self, packed: bytes) -> None:
+        link = self._link
+        within_s = timeout_s or self._address.timeout_s
         try:
-            self._driver.send_packed_command([packed], check_health=False)
-        except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
+            if within_s != self._within_s:
+                link.settimeout(within_s)
+                self._within_s = within_s
+            link.sendall(b"".join(commands))
+            found = [self._reply() for _ in commands]
+        except TimeoutError:
+            raise Lost(f"no answer came within {within_s:.3g} s", unsure=True) from None
+        except ssl.SSLError as error:
+            if isinstance(error, ssl.SSLEOFError):  # what it said before may have been lost with the connection
+                raise Lost(
+                    "it ended the connection; it may want to see a certificate: cert=FILE and key=FILE", True
+                ) from None
+            raise self._not_trusted(error) or Lost(_said(error), unsure=True) from None
+        except (OSError, EOFError) as error:
             raise Lost(_said(error), unsure=True) from None
-
-    def answers(self, count: int, timeout_s: "float | None" = None) -> "list[Reply]":
-        found: list[Reply] = []
-        failed: Exception | None = None
-        how = {} if timeout_s is None else {"timeout": timeout_s}
-        for _ in range(count):
-            try:
-                found.append(self._driver.read_response(disable_decoding=True, **how))
-            except exceptions.AuthenticationError as error:
-                failed = failed or self._address.refused(_said(error))
-            except exceptions.BusyLoadingError:
-                failed = failed or Lost(_BUSY["LOADING"], unsure=False)
-            except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
-                raise Lost(_said(error), unsure=True) from None
-            except exceptions.ResponseError as error:
-                failed = failed or self._error(error)
-        if failed is not None:
-            raise failed
+        for answer in found:
+            if isinstance(answer, _Failure):
+                raise self._error(answer.text)
         return found
 
     def is_dead(self) -> bool:
         """Whether the server has ended the connection since, so that nothing sent on it can arrive."""
-        try:
-            return bool(self._driver.can_read(0))  # nothing was asked: there is nothing to read but the end
-        except (exceptions.ConnectionError, exceptions.TimeoutError):
-            return True
+        return bool(self._poll.poll(0))  # nothing was asked: there is nothing to read but the end
 
     def interrupt(self) -> None:
         """Wake whoever waits for an answer in another thread; the connection is of no more use."""
-        import socket
-
-        connected = self._driver._sock
-        if connected is not None:
-            try:
-                socket.socket.shutdown(connected, socket.SHUT_RDWR)  # TLS has one of its own, which is not for threads
-            except OSError:
-                pass
+        try:
+            # Not the method of TLS, which is not for threads.
+            socket.socket.shutdown(self._link, socket.SHUT_RDWR)
+        except OSError:
+            pass
 
     def close(self) -> None:
         self._driver.disconnect()
 
-    def _error(self, error: exceptions.ResponseError) -> Exception:
-        code, text = _code(error)
+    def _reply(self) -> "Reply":
+        line = self._line()
+        kind, rest = line[:1], line[1:]
+        if kind == b"$":
+            return None if rest == b"-1" else self._exactly(int(rest))
+        if kind == b":":
+            return int(rest)
+        if kind == b"*":
+            return None if rest == b"-1" else [self._reply() for _ in range(int(rest))]
+        if kind == b"-":
+            return _Failure(rest.decode("utf-8", "replace"))
+        if kind != b"+":
+            raise EOFError("what it answers is not the protocol of Redis")
+        return rest
+
+    def _line(self) -> bytes:
+        while (end := self._text.find(b"\r\n", self._at)) < 0:
+            self._text, self._at = self._text[self._at :] + self._some(), 0
+        line = self._text[self._at : end]
+        self._at = end + 2
+        return line
+
+    def _exactly(self, size: int) -> bytes:
+        lacking = self._at + size + 2 - len(self._text)
+        if lacking > 0:
+            pieces = [self._text[self._at :]]
+            while lacking > 0:
+                pieces.append(self._some())
+                lacking -= len(pieces[-1])
+            self._text, self._at = b"".join(pieces), 0
+        found = self._text[self._at : self._at + size]
+        self._at += size + 2
+        return found
+
+    def _some(self) -> bytes:
+        piece: bytes = self._link.recv(_PIECE)
+        if not piece:
+            raise EOFError("it ended the connection")
+        return piece
+
+    def _not_trusted(self, error: ssl.SSLError) -> "errors.EngineRefused | None":
+        """If one side does not take the other's certificate, which is before any command is done."""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            reason = error.verify_message.rstrip(".")
+            cure = "ca=FILE in the URL names who signed its certificate, which must be valid for the URL's host"
+        elif any(word in (error.reason or "") for word in ("CERTIFICATE", "UNKNOWN_CA")):
+            reason = str(error.reason)
+            cure = "cert=FILE and key=FILE in the URL name the certificate that it wants to see"
+        else:
+            return None
+        return self._address.refused(f"TLS failed, {reason}: {cure}")
+
+    def _error(self, text: str) -> Exception:
+        code, said = _code(text)
         path = self._address.shown
         if code == "NOSCRIPT":
             return NoScript()
         if code == "MOVED":
-            return Elsewhere(self._moved_to(text))
+            return Elsewhere(self._moved_to(said))
         if code in _BUSY:
             return Lost(_BUSY[code], unsure=False)
         if code == "OOM":
@@ -135,7 +193,7 @@ class Wire:
             return errors.NotAStore(
                 path=path, reason="its keys are those of another program; another prefix may be free"
             )
-        return self._address.refused(text)
+        return self._address.refused(said)
 
     def _moved_to(self, text: str) -> "tuple[str, int]":
         host, _, port = text.split()[-1].rpartition(":")
@@ -150,9 +208,10 @@ def _said(error: Exception) -> str:
     return str(error).strip().rstrip(".") or type(error).__name__
 
 
-def _code(error: exceptions.ResponseError) -> "tuple[str, str]":
-    """The first word of what the server answered, and all of it."""
-    text = _said(error)
-    code = getattr(error, "status_code", None) or text.partition(" ")[0]
+def _code(text: str) -> "tuple[str, str]":
+    """The word in capitals that begins what the server answered, and what follows it."""
+    code, _, said = text.partition(" ")
     inner = text.partition("@user_script: ")[2].partition(": -")[2]  # servers before 7.0 wrap what a script met
-    return (inner.partition(" ")[0] if inner else str(code)), text
+    if inner:
+        return inner.partition(" ")[0], text
+    return (code, said) if code.isupper() else ("", text)
