@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import apsw
 import pytest
 
 from accord import brains
@@ -492,6 +493,21 @@ def test_an_agent_is_told_commands_that_its_shell_finds(
     (command,) = re.findall("Who is there: (accord .*)[.] Your mail", session.shown(start, json.loads(done.out)))
     found = session.user.run("-c", command, command=["sh"], env={"ACCORD_HOME": "/proc/nowhere"})
     assert re.search(f"^{NAME} .* claude idle", found.out, re.MULTILINE)
+
+
+def test_a_hook_ends_in_time_though_the_store_is_held(claude: Session) -> None:
+    """SQLite waits on its own, and lets no handler of a signal run meanwhile."""
+    start, _, step, *_ = claude.recorded
+    claude.play(start)
+    id = claude.send(FIRST)
+    held = apsw.Connection(str(claude.user.home / "store.db"))
+    held.execute("BEGIN IMMEDIATE")
+    began = time.monotonic()
+    assert claude.play(step) == ""
+    assert time.monotonic() - began < LONGEST_S + 3.0  # SQLite would wait for ten
+    held.close()
+    assert claude.state(id) == "queued"
+    assert f"| {FIRST}" in claude.play(step)
 
 
 def test_a_closed_output_hands_over_nothing(claude: Session) -> None:

@@ -2,6 +2,7 @@
 
 import _collections_abc
 import _signal  # type: ignore[import-not-found]  # `signal` itself imports enum
+import _thread
 import gc
 import os
 import sys
@@ -67,9 +68,18 @@ def _last_words(failure: BaseException) -> int:
 
 
 def _end_within(seconds: float) -> None:
-    """An agent waits for its hooks: one that takes too long ends, as if it had nothing to say."""
-    _signal.signal(_signal.SIGALRM, lambda *_: os._exit(0))
+    """An agent waits for its hooks: one that takes too long ends, as if it had nothing to say.
+
+    By a thread of its own: a handler would run only once SQLite, or whatever else is not Python, has stopped waiting.
+    """
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, (_signal.SIGALRM,))
+    _thread.start_new_thread(_end_when_told, ())
     _signal.setitimer(_signal.ITIMER_REAL, seconds)
+
+
+def _end_when_told() -> None:
+    _signal.sigwait((_signal.SIGALRM,))
+    os._exit(0)
 
 
 def _run_here(argv: list[str], io: LocalIo) -> int:
