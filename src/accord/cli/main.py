@@ -68,13 +68,15 @@ def _last_words(failure: BaseException) -> int:
 
 
 def _end_within(seconds: float) -> None:
-    """An agent waits for its hooks: one that takes too long ends, as if it had nothing to say.
+    """An agent waits for its hooks: one that takes too long ends, as if it had nothing to say."""
+    _signal.signal(_signal.SIGALRM, lambda *_: os._exit(0))
+    _signal.setitimer(_signal.ITIMER_REAL, seconds)
 
-    By a thread of its own: a handler would run only once SQLite, or whatever else is not Python, has stopped waiting.
-    """
+
+def _end_even_in_c() -> None:
+    """The same by a thread: the handler would run only once SQLite, or what else is not Python, has stopped waiting."""
     _signal.pthread_sigmask(_signal.SIG_BLOCK, (_signal.SIGALRM,))
     _thread.start_new_thread(_end_when_told, ())
-    _signal.setitimer(_signal.ITIMER_REAL, seconds)
 
 
 def _end_when_told() -> None:
@@ -83,6 +85,8 @@ def _end_when_told() -> None:
 
 
 def _run_here(argv: list[str], io: LocalIo) -> int:
+    if argv[:1] == ["hook"]:
+        _end_even_in_c()
     _import_driver()
     from accord.cli.run import run
 
