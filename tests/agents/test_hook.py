@@ -473,6 +473,17 @@ def test_what_is_broken_is_told_to_who_asks_and_in_the_way_of_nobody(claude: Ses
         assert told.err.startswith("accord: ")
 
 
+WITHOUT = "import sys; sys.modules[sys.argv.pop(1)] = None; from accord.cli.main import main; main()"
+
+
+@pytest.mark.parametrize("module", ["apsw", "accord.cli.run", "accord.brains.claude"])
+def test_a_failure_that_accord_does_not_know_is_in_the_way_of_nobody(claude: Session, module: str) -> None:
+    stdin = json.dumps(claude.recorded[0]["given"]).encode()
+    command = [sys.executable, "-c", WITHOUT, module]
+    for event in ("start", "step"):
+        assert claude.user.run("hook", event, "--brain", "claude", stdin=stdin, command=command) == Done(0, "", "")
+
+
 @pytest.mark.parametrize("way", ["alone", "through-a-hub"])
 def test_an_agent_is_told_commands_that_its_shell_finds(
     tmp_path: Path, hub_of: Callable[[User], Hub], way: str

@@ -32,7 +32,8 @@ def main() -> None:
             _end_within(_HOOK_S.get("".join(argv[1:2]), 2.0))
         code = _command(argv, LocalIo())
     except BaseException as failure:
-        code = _last_words(failure)
+        is_quiet = is_hook and not {"-v", "--verbose"}.intersection(argv)
+        code = 0 if is_quiet else _last_words(failure)
     if is_hook:
         code = min(code, 1)  # with a 2 a hook would keep its agent from going on
     # Without closing the store, which would cost more than the command did; everything is durable by now.

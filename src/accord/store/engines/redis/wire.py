@@ -62,6 +62,8 @@ class Wire:
             if isinstance(error.__context__, ssl.SSLError):
                 raise address.refused(f"TLS failed, {error.__context__.reason or error.__context__}") from None
             raise Lost(_said(error), unsure=False) from None
+        except exceptions.InvalidResponse as error:
+            raise Lost(_strange(error), unsure=False) from None
         except exceptions.ResponseError as error:
             raise self._error(error) from None
         except OSError as error:  # of a certificate's file
@@ -91,6 +93,8 @@ class Wire:
                 failed = failed or Lost(_BUSY["LOADING"], unsure=False)
             except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
                 raise Lost(_said(error), unsure=True) from None
+            except exceptions.InvalidResponse as error:
+                raise Lost(_strange(error), unsure=True) from None
             except exceptions.ResponseError as error:
                 failed = failed or self._error(error)
         if failed is not None:
@@ -148,6 +152,10 @@ def pack(*parts: bytes) -> bytes:
 
 def _said(error: Exception) -> str:
     return str(error).strip().rstrip(".") or type(error).__name__
+
+
+def _strange(error: exceptions.InvalidResponse) -> str:
+    return f"what is there is no Redis, or something between changes what it says ({_said(error)[:100]})"
 
 
 def _code(error: exceptions.ResponseError) -> "tuple[str, str]":
