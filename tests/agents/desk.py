@@ -4,7 +4,8 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,13 @@ from tools.npm import with_node
 
 TIMEOUT_S = 120.0
 PROJECT = "web-app"
+
+
+def until(done: Callable[[], bool], what: str, timeout_s: float = TIMEOUT_S) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not done():
+        assert time.monotonic() < deadline, f"not in {timeout_s} s: {what}"
+        time.sleep(0.05)
 
 
 class Agent:
@@ -89,6 +97,10 @@ class Desk:
     def state(self, id: str) -> str:
         """How far a message has got with its only recipient."""
         return str(self._receipt(id)["state"])
+
+    def wait_for(self, state: str, timeout_s: float = TIMEOUT_S) -> None:
+        """Until the session in the project is in that state."""
+        until(lambda: self.names().get(PROJECT, {}).get("state") == state, f"{PROJECT} is {state}", timeout_s)
 
     def handed_by(self, id: str) -> str:
         """What has handed it over last."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import apsw
 import pytest
 
 from accord import brains
@@ -472,6 +473,17 @@ def test_what_is_broken_is_told_to_who_asks_and_in_the_way_of_nobody(claude: Ses
         assert told.err.startswith("accord: ")
 
 
+WITHOUT = "import sys; sys.modules[sys.argv.pop(1)] = None; from accord.cli.main import main; main()"
+
+
+@pytest.mark.parametrize("module", ["apsw", "accord.cli.run", "accord.brains.claude"])
+def test_a_failure_that_accord_does_not_know_is_in_the_way_of_nobody(claude: Session, module: str) -> None:
+    stdin = json.dumps(claude.recorded[0]["given"]).encode()
+    command = [sys.executable, "-c", WITHOUT, module]
+    for event in ("start", "step"):
+        assert claude.user.run("hook", event, "--brain", "claude", stdin=stdin, command=command) == Done(0, "", "")
+
+
 @pytest.mark.parametrize("way", ["alone", "through-a-hub"])
 def test_an_agent_is_told_commands_that_its_shell_finds(
     tmp_path: Path, hub_of: Callable[[User], Hub], way: str
@@ -492,6 +504,21 @@ def test_an_agent_is_told_commands_that_its_shell_finds(
     (command,) = re.findall("Who is there: (accord .*)[.] Your mail", session.shown(start, json.loads(done.out)))
     found = session.user.run("-c", command, command=["sh"], env={"ACCORD_HOME": "/proc/nowhere"})
     assert re.search(f"^{NAME} .* claude idle", found.out, re.MULTILINE)
+
+
+def test_a_hook_ends_in_time_though_the_store_is_held(claude: Session) -> None:
+    """SQLite waits on its own, and lets no handler of a signal run meanwhile."""
+    start, _, step, *_ = claude.recorded
+    claude.play(start)
+    id = claude.send(FIRST)
+    held = apsw.Connection(str(claude.user.home / "store.db"))
+    held.execute("BEGIN IMMEDIATE")
+    began = time.monotonic()
+    assert claude.play(step) == ""
+    assert time.monotonic() - began < LONGEST_S + 3.0  # SQLite would wait for ten
+    held.close()
+    assert claude.state(id) == "queued"
+    assert f"| {FIRST}" in claude.play(step)
 
 
 def test_a_closed_output_hands_over_nothing(claude: Session) -> None:

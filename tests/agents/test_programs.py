@@ -9,6 +9,8 @@ from tests.agents.model import Model, Request, run, say
 
 pytestmark = [pytest.mark.agents, pytest.mark.covers("I3")]
 
+SOON_S = 5.0  # in which an agent that was killed is known to be gone: its own children may take a moment to end
+
 FENCE = re.compile(r'<accord-mail n="([0-9a-f]{16})" messages="\d+">\n.*?</accord-mail n="\1">', re.DOTALL)
 
 
@@ -128,7 +130,7 @@ def test_what_a_killed_agent_was_given_and_has_not_seen_it_is_given_again(desk: 
         first.let_go()
         assert len(fences(model.request(2))) == 1
         agent.kill()
-        assert desk.names()[PROJECT]["state"] == "ended"
+        desk.wait_for("ended", SOON_S)
     assert desk.state(id) == "handed_over"
     with Model(say("Done.", held=True)) as model:
         resumed = desk.start(model, resume=agent.session)

@@ -13,15 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.desk import PROJECT, Desk
+from tests.agents.desk import PROJECT, TIMEOUT_S, Desk, until
 from tests.agents.model import Model, say
 from tests.agents.test_programs import fences
 from tests.agents.vendors import Claude, Codex, Gemini, OpenCode, Vendor
 from tests.need import need
 
 pytestmark = [pytest.mark.agents, pytest.mark.covers("I3")]
-
-TIMEOUT_S = 120.0
 
 
 @pytest.fixture
@@ -37,23 +35,11 @@ def desk_of(tmp_path: Path) -> Iterator[Callable[[Vendor], Desk]]:
         desk.close()
 
 
-def until(done: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not done():
-        assert time.monotonic() < deadline, f"not in {TIMEOUT_S} s: {what}"
-        time.sleep(0.05)
-
-
-def wait_for(desk: Desk, state: str) -> None:
-    until(lambda: desk.names().get(PROJECT, {}).get("state") == state, f"{PROJECT} is {state}")
-
-
-def check_wake(desk: Desk, model: Model, wake: Callable[[], object]) -> None:
+def check_wake(desk: Desk, model: Model) -> None:
     """A message that waits is before the model in the turn that the wake begins, and seen after that."""
-    wait_for(desk, "idle")
+    desk.wait_for("idle")
     asked = len(model.requests)
     id = desk.send("Wake up.")
-    wake()
     request = model.request(asked + 1)
     assert "| Wake up." in fences(request)[-1]
     assert desk.state(id) == "handed_over"
@@ -83,7 +69,7 @@ def test_the_hub_wakes_claude_by_its_socket(desk_of: Callable[[Vendor], Desk]) -
         program.stdin.flush()
         try:
             model.request(1)
-            check_wake(desk, model, lambda: None)
+            check_wake(desk, model)
         finally:
             program.stdin.close()
             assert program.wait(TIMEOUT_S) == 0
@@ -100,7 +86,7 @@ def test_the_hub_wakes_codex_by_its_queue(desk_of: Callable[[Vendor], Desk]) -> 
         (desk.user.folder / ".codex/config.toml").write_text(trust)
         with terminal(desk, [desk.program, *flags, "Do it."], env):
             model.request(1)
-            check_wake(desk, model, lambda: None)
+            check_wake(desk, model)
 
 
 def test_opencode_is_woken_by_its_plugin(desk_of: Callable[[Vendor], Desk]) -> None:
@@ -109,7 +95,7 @@ def test_opencode_is_woken_by_its_plugin(desk_of: Callable[[Vendor], Desk]) -> N
         _, env = words_of(desk, model)
         with terminal(desk, [desk.program, "--prompt", "Do it."], env):
             model.request(1)
-            check_wake(desk, model, lambda: None)
+            check_wake(desk, model)
 
 
 @pytest.mark.parametrize("vendor", [Claude(), Codex(), Gemini()], ids=lambda vendor: vendor.name)
@@ -121,7 +107,7 @@ def test_who_waits_at_the_end_of_a_turn_goes_on_when_mail_comes(
     with Model(say("Done."), say("Read.", held=True), say("Bye.")) as model:
         agent = desk.start(model, ACCORD_STOP_WAIT_S="5", ACCORD_AUTOSTART="false")
         model.request(1)
-        check_wake(desk, model, lambda: None)
+        check_wake(desk, model)
         agent.wait()
     assert desk.names()[PROJECT]["state"] == "ended"
 
@@ -129,7 +115,7 @@ def test_who_waits_at_the_end_of_a_turn_goes_on_when_mail_comes(
 def test_gemini_at_a_terminal_is_woken_by_its_hook(desk_of: Callable[[Vendor], Desk]) -> None:
     desk = desk_of(Gemini())
     with gemini(desk, Model(say("Done."), say("Read.", held=True))) as (model, _):
-        check_wake(desk, model, lambda: None)
+        check_wake(desk, model)
 
 
 def test_what_gemini_takes_from_a_hook_after_its_user_interrupted_it_comes_again(
@@ -138,13 +124,13 @@ def test_what_gemini_takes_from_a_hook_after_its_user_interrupted_it_comes_again
     """It lets the hook wait on, asks no model about what that says, and then tells of the end of a turn."""
     desk = desk_of(Gemini())
     with gemini(desk, Model(say("Done."), say("Read."))) as (model, screen):
-        wait_for(desk, "idle")
+        desk.wait_for("idle")
         screen.type("Escape")
         until(lambda: "cancelled" in screen.text(), "it is interrupted")
         id = desk.send("Wake up.")
         until(lambda: desk.state(id) == "handed_over", "the hook has answered")
         until(lambda: "| Wake up." in screen.text(), "it is shown")
-        wait_for(desk, "idle")
+        desk.wait_for("idle")
         screen.type("go on")
         time.sleep(1.0)  # or it takes the key after it for a part of a text that was pasted
         screen.type("Enter")

@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -134,3 +136,21 @@ def test_a_server_that_is_gone(user: User) -> None:
     assert sum("does not answer" in text for text in told) == 1
     assert set(told[1:]) == {"not looked at; see store"}
     assert not os.path.exists(user.home / "store.db")
+
+
+def test_a_server_that_is_no_redis(user: User) -> None:
+    """As of a proxy that answers for all hosts, or a port that is another program's."""
+
+    class Page(BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(1000)
+            self.request.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Page) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        for login in ("", "me@"):
+            user.env["ACCORD_ENGINE"] = f"redis://{login}127.0.0.1:{server.server_address[1]}/0"
+            done = user.run("register", "ann", env=PASSWORD if login else {})
+            assert (done.code, done.error) == (69, "ENGINE_UNREACHABLE")
+            assert "is no Redis" in done.err
+        server.shutdown()

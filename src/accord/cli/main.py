@@ -2,6 +2,7 @@
 
 import _collections_abc
 import _signal  # type: ignore[import-not-found]  # `signal` itself imports enum
+import _thread
 import gc
 import os
 import sys
@@ -31,7 +32,8 @@ def main() -> None:
             _end_within(_HOOK_S.get("".join(argv[1:2]), 2.0))
         code = _command(argv, LocalIo())
     except BaseException as failure:
-        code = _last_words(failure)
+        is_quiet = is_hook and not {"-v", "--verbose"}.intersection(argv)
+        code = 0 if is_quiet else _last_words(failure)
     if is_hook:
         code = min(code, 1)  # with a 2 a hook would keep its agent from going on
     # Without closing the store, which would cost more than the command did; everything is durable by now.
@@ -72,7 +74,20 @@ def _end_within(seconds: float) -> None:
     _signal.setitimer(_signal.ITIMER_REAL, seconds)
 
 
+def _end_even_in_c() -> None:
+    """The same by a thread: the handler would run only once SQLite, or what else is not Python, has stopped waiting."""
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, (_signal.SIGALRM,))
+    _thread.start_new_thread(_end_when_told, ())
+
+
+def _end_when_told() -> None:
+    _signal.sigwait((_signal.SIGALRM,))
+    os._exit(0)
+
+
 def _run_here(argv: list[str], io: LocalIo) -> int:
+    if argv[:1] == ["hook"]:
+        _end_even_in_c()
     _import_driver()
     from accord.cli.run import run
 

@@ -61,6 +61,7 @@ class Line:
     def __init__(self, argv: list[str], io: "Io") -> None:
         self.io = io
         self.words = Words(argv)
+        self.is_quiet = argv[:1] == ["hook"] and not {"-v", "--verbose"}.intersection(argv)  # whatever goes wrong
         self._context: Context | None = None
         self._has_changed = False  # anything, so that it must not be asked for again
 
@@ -239,6 +240,8 @@ def _version(line: Line) -> int:
 
 def report(failure: BaseException, line: Line) -> int:
     """Say what went wrong; the exit code."""
+    if line.is_quiet and not isinstance(failure, errors.Usage):
+        return 0
     if isinstance(failure, errors.AccordError):
         return _report(failure, line)
     if isinstance(failure, KeyboardInterrupt):

@@ -43,9 +43,11 @@ def hook(line: "Line", words: "dict[str, Any]") -> int:
         raise line.words.wrong(f"--brain is one of {', '.join(BRAINS)}")
     try:
         _run(line, event, name)
-    except errors.AccordError as error:
-        if "--verbose" in line.words.globals:
-            line.io.err(f"accord: {error} [{error.code}]\n")
+    except Exception as failure:
+        if not line.is_quiet:
+            from accord.cli.run import report
+
+            report(failure, line)
     return 0
 
 

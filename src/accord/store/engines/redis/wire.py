@@ -29,6 +29,8 @@ _BUSY = {
     "ASK": "its cluster is moving the slot",
 }
 
+_NO_REDIS = "what answers is no Redis"
+
 
 class Lost(Exception):
     """No answer: the connection broke, or the server takes no commands now."""
@@ -74,6 +76,8 @@ class Wire:
             if isinstance(cause := error.__context__, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
                 raise self._not_trusted(cause) or address.refused(f"TLS failed, {cause.reason or cause}") from None
             raise Lost(_said(error), unsure=False) from None
+        except exceptions.InvalidResponse:
+            raise Lost(_NO_REDIS, unsure=False) from None
         except exceptions.ResponseError as error:
             raise self._error(str(error)) from None
         except OSError as error:  # of a certificate's file
@@ -104,6 +108,8 @@ class Wire:
             raise self._not_trusted(error) or Lost(_said(error), unsure=True) from None
         except (OSError, EOFError) as error:
             raise Lost(_said(error), unsure=True) from None
+        except ValueError:
+            raise Lost(_NO_REDIS, unsure=True) from None
         for answer in found:
             if isinstance(answer, _Failure):
                 raise self._error(answer.text)
@@ -136,7 +142,7 @@ class Wire:
         if kind == b"-":
             return _Failure(rest.decode("utf-8", "replace"))
         if kind != b"+":
-            raise EOFError("what it answers is not the protocol of Redis")
+            raise EOFError(_NO_REDIS)
         return rest
 
     def _line(self) -> bytes:
