@@ -22,7 +22,8 @@ from accord.store import open as stores
 from accord.store.contract import Put
 from tests.cli.users import User
 from tests.hub.hubs import wait_until
-from tests.servers.redis import free_port, redis_of_its_own, redis_server
+from tests.ports import free_port
+from tests.servers.redis import redis_of_its_own, redis_server
 
 pytestmark = pytest.mark.covers("S12")
 
