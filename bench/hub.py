@@ -20,7 +20,8 @@ from bench.row import COUNT, MEBIBYTES, MICROSECONDS, MILLISECONDS, PERCENT, SHA
 from bench.sender import HUB, HUB_FLIGHT, PLAIN, Run
 from bench.sizes import Sizes
 
-ACCORD = str(Path(sys.executable).parent / "accord")
+PYTHON = sys.executable
+ACCORD = str(Path(PYTHON).parent / "accord")
 CLIENTS = 8
 
 
@@ -44,7 +45,7 @@ def _commands(rounds: int) -> list[Row]:
                 "accord check, one message": [ACCORD, "check", "bob", "--limit", "1"],
             }
             environment = {**ENVIRONMENT, "ACCORD_HOME": home}
-            runs = {name: partial(_run_ms, command, environment) for name, command in commands.items()}
+            runs = {name: partial(run_ms, command, environment) for name, command in commands.items()}
             interleave(2, runs)  # the first ones read the disk
             found = interleave(rounds, runs)
         finally:
@@ -147,7 +148,7 @@ def _resident_mib(pid: int) -> float:
         return int(file.read().split()[1]) * 4096 / (1 << 20)
 
 
-def _run_ms(command: list[str], environment: dict[str, str]) -> float:
+def run_ms(command: list[str], environment: dict[str, str]) -> float:
     start = time.perf_counter()
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
     return (time.perf_counter() - start) * 1000

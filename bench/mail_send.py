@@ -23,7 +23,7 @@ def open_sender(url: str, name: str) -> Callable[[int], None]:
     """What sends the n-th message of `name`, durably."""
     store = open_store(url)
     _introduce(store)
-    return lambda n: transact(store, work(name, n), timeout_s=_TIMEOUT_S)
+    return lambda n: transact(store, work(name, n), timeout_s=_TIMEOUT_S, expected=_expected(name, n))
 
 
 def open_batch_sender(url: str, name: str) -> Callable[[int], None]:
@@ -43,7 +43,7 @@ def open_batch_sender(url: str, name: str) -> Callable[[int], None]:
 
 
 def work(name: str, n: int) -> Callable[[Transaction], None]:
-    id = f"m0193{n:010d}{name}"  # in the order of time, as real ones
+    id = _id(name, n)
 
     def send(tx: Transaction) -> None:
         tx.get("agents", "alice")
@@ -55,6 +55,15 @@ def work(name: str, n: int) -> Callable[[Transaction], None]:
         tx.put("sent/alice", id, b"z" * 60)
 
     return send
+
+
+def _id(name: str, n: int) -> str:
+    return f"m0193{n:010d}{name}"  # in the order of time, as real ones
+
+
+def _expected(name: str, n: int) -> list[tuple[str, str]]:
+    """What it will read, as the real one says it."""
+    return [("agents", "alice"), ("agents", "bob"), ("messages", _id(name, n)), ("mail/bob", "")]
 
 
 def count(url: str) -> int:

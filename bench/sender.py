@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import hub_mail, mail_api, mail_send, place, plain_loop, preload, queue_api
+from bench import bare, hub_mail, mail_api, mail_send, place, plain_loop, preload, queue_api
 from bench.processes import answer, run_together, wait_for_start
 
 PLAIN = "plain loop"
@@ -118,6 +118,8 @@ def _open(way: str, target: str, name: str) -> tuple[Callable[[int], None], int]
     if way in (QUEUE, QUEUE_WHOLE):
         whole = way == QUEUE_WHOLE
         return queue_api.open_worker(target, whole), queue_api.PER_WHOLE_CALL if whole else queue_api.PER_CALL
+    if way in bare.WAYS:
+        return bare.WAYS[way](target, name), 1
     if way == HUB:
         return hub_mail.open_sender(target), 1
     if way == HUB_FLIGHT:

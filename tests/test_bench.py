@@ -9,13 +9,14 @@ from types import ModuleType
 
 import pytest
 
-from accord.store.contract import Delete, number_id
+from accord.store.contract import Append, Delete, number_id
 from accord.store.open import open_store
-from bench import floor, machine, mail_send, place, preload, run, sender, watching
+from bench import bare, elsewhere, floor, machine, mail_send, place, preload, run, sender, watching
 from bench.rounds import interleave, ratios
 from bench.row import COUNT, MILLISECONDS, SHARE, Row
 from bench.sizes import TINY
 from tests.need import need
+from tests.servers import etcd, redis
 
 MODULES = list(dict.fromkeys(benchmark.module for benchmark in run.BENCHMARKS))
 
@@ -30,6 +31,9 @@ def _kept_folders() -> Iterator[None]:
 def test_a_benchmark_runs(module: ModuleType) -> None:
     if module.__name__ in ("bench.race", "bench.crowd"):
         need("gcc")
+    if module is elsewhere:
+        redis.program()
+        etcd.program()
     rows = module.measure(1, TINY)
     assert len({row.what for row in rows}) == len(rows) > 0
     assert [row.what for row in rows if not row.samples] == []
@@ -128,3 +132,16 @@ def test_faults_of_a_watch_are_counted() -> None:
     assert watching.faults([1, 2, 3], [1, 2, 2, 3]) == 1
     assert watching.faults([1, 2, 3], [1, 3, 2]) == 1
     assert watching.faults([1, 2, 3], [1, 2, 3, 4]) == 1
+
+
+def test_what_is_lost_in_an_inbox_or_stands_elsewhere_counts() -> None:
+    with place.folder() as folder:
+        url = f"sqlite:{folder}/store"
+        store = open_store(url)
+        store.commit((), [Append(bare.INBOX, b"p0 0"), Append(bare.INBOX, b"p1 0"), Append(bare.INBOX, b"p0 1")])
+        assert elsewhere._faults(url, [2, 1]) == 0
+        assert elsewhere._faults(url, [3, 1]) == 2, "one is missing, and so the numbers end too early"
+        store.commit((), [Delete(bare.INBOX, number_id(3)), Append(bare.INBOX, b"p0 1")])
+        assert elsewhere._faults(url, [2, 1]) == 1, "a number is missing"
+        store.commit((), [Append(bare.INBOX, b"p1 2"), Append(bare.INBOX, b"p1 1")])
+        assert elsewhere._faults(url, [2, 3]) == 2

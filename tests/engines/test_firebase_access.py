@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accord import errors
+from accord.store import open as stores
 from accord.store.contract import number_id
 from accord.store.engines.firebase import clock, keys
 from accord.store.engines.firebase.rules import rules
@@ -207,6 +208,18 @@ def test_a_load_is_within_the_rules(server: FirebaseServer, key: Path) -> None:
     with closing(open_store(url)) as store:
         store.load([("c", 3, [])])
         assert append(store, "c").numbers == (4,)
+
+
+def test_a_place_beside_a_store_is_within_its_rules(server: FirebaseServer, key: Path) -> None:
+    url = server.url("team/a%20store", key=str(key), uid="accord")
+    server.set(rules=rules(url.partition(":")[2])[0])
+    with closing(open_store(url)) as store:
+        append(store, "c")
+    before = server.read("team")
+    other = stores.beside(url, "bench-1")
+    assert use(other) == [b"1"]
+    stores.remove(other)
+    assert server.read("team") == before
 
 
 # Places.

@@ -111,10 +111,13 @@ class Member:
 class Cluster:
     """Members on loopback ports, or each on a host of its own."""
 
-    def __init__(self, size: int, hosts: Sequence[str] = (), options: Sequence[str] = ()) -> None:
+    def __init__(
+        self, size: int, hosts: Sequence[str] = (), options: Sequence[str] = (), below: Path | None = None
+    ) -> None:
         # In memory where that can be: nothing here cuts the power, and each flush of a disk takes its time.
         memory = Path("/dev/shm")
-        self.folder = Path(tempfile.mkdtemp(prefix="accord-etcd-", dir=memory if os.access(memory, os.W_OK) else None))
+        parent = below or (memory if os.access(memory, os.W_OK) else None)
+        self.folder = Path(tempfile.mkdtemp(prefix="accord-etcd-", dir=parent))
         hosts = hosts or ["127.0.0.1"] * size
         self.members = [Member(f"n{number}", self.folder / f"n{number}", host) for number, host in enumerate(hosts)]
         for member in self.members:

@@ -131,12 +131,13 @@ class Line:
         except ValueError as error:
             raise self.words.wrong(f"--{name} {error}") from None
 
-    def progress(self, done: int, total: int) -> None:
-        """A bar that is drawn over itself, and gone when all is done, where a person looks."""
+    def progress(self, done: int, total: int, what: str = "") -> None:
+        """A bar that is drawn over itself, and gone when all is done, where a person looks; `what` is done now."""
         if self.io.is_terminal(2):
-            from accord.cli.show import bar
+            from accord.cli.show import bar, one_line
 
-            self.io.err(f"\r{bar(done, total)}\x1b[K" if done < total else "\r\x1b[K")
+            more = f"  {one_line(what)[:60]}" if what else ""
+            self.io.err(f"\r{bar(done, total)}{more}\x1b[K" if done < total else "\r\x1b[K")
 
     def answer(self, result: "Mapping[str, object]", text: "Callable[[], str]", styled: bool = False) -> None:
         """Print what came of it, for a program or for a person; text with styles is safe already."""

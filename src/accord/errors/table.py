@@ -755,7 +755,7 @@ class CloneBusy(AccordError):
 
 class BenchFailed(AccordError):
     code, rpc, exit, http = "BENCH_FAILED", -32006, 69, 500
-    text = "A worker of the benchmark failed: {reason}. Nothing of yours was touched. Mend that and run it again."
+    text = "The benchmark failed: {reason}. Nothing of yours was touched. Mend that and run it again."
 
 
 def from_json(found: dict[str, object]) -> AccordError:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
-_BAR_PX, _ROW_PX, _LEFT_PX = 420, 22, 130
+_BAR_PX, _ROW_PX, _LETTER_PX = 420, 22, 7
 
 
 def of(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -26,6 +26,7 @@ def of(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def svg(rows: Sequence[dict[str, Any]]) -> str:
     """Bars of the rates, each workload by itself."""
     lines: list[str] = []
+    left = 20 + _LETTER_PX * max((len(row["engine"]) for row in rows), default=0)
     y = 10
     for name in dict.fromkeys(row["workload"] for row in rows):
         some = [row for row in rows if row["workload"] == name]
@@ -34,13 +35,13 @@ def svg(rows: Sequence[dict[str, Any]]) -> str:
         y += _ROW_PX
         for row in some:
             width = _BAR_PX * row["per_second"] / most
-            lines.append(f'<text x="{_LEFT_PX - 8}" y="{y + 14}" text-anchor="end">{escape(row["engine"])}</text>')
-            lines.append(f'<rect x="{_LEFT_PX}" y="{y + 2}" width="{width:.0f}" height="16" fill="#4a7bb5"/>')
+            lines.append(f'<text x="{left - 8}" y="{y + 14}" text-anchor="end">{escape(row["engine"])}</text>')
+            lines.append(f'<rect x="{left}" y="{y + 2}" width="{width:.0f}" height="16" fill="#4a7bb5"/>')
             label = f"{row['per_second']:,.0f}, p99 {row['p99_ms']:g} ms"
-            lines.append(f'<text x="{_LEFT_PX + width + 6:.0f}" y="{y + 14}">{label}</text>')
+            lines.append(f'<text x="{left + width + 6:.0f}" y="{y + 14}">{label}</text>')
             y += _ROW_PX
         y += _ROW_PX // 2
-    size = f'width="{_LEFT_PX + _BAR_PX + 170}" height="{y}"'
+    size = f'width="{left + _BAR_PX + 170}" height="{y}"'
     style = 'font-family="sans-serif" font-size="12" fill="#222"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>\n' + "\n".join(lines) + "\n</svg>\n"
 

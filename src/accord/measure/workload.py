@@ -3,10 +3,11 @@
 import itertools
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from accord import api, errors
 from accord.operations.context import local
+from accord.place import PASSWORD_VARIABLE
 
 RACE = "race"
 NAMES = (RACE, "write", "read", "lock", "queue")
@@ -14,30 +15,38 @@ NAMES = (RACE, "write", "read", "lock", "queue")
 _SHARED = "counter"
 
 
-def run(folder: str, url: str, name: str, count: int, duration_s: float, index: int) -> dict[str, Any]:
-    """Do it so often, 0: for so long; when it began and ended, and the microseconds of each."""
+class Job(NamedTuple):
+    folder: str
+    url: str  # without its password
+    name: str
+    calls: int  # of one worker; 0: any number
+    duration_s: float  # 0: however long it takes
+
+
+def run(job: Job, index: int, password: str) -> dict[str, Any]:
+    """Do it so often or so long; when it began and ended, and the microseconds of each."""
     times = []
-    with _open(folder, url) as home:
-        once = _WORKLOADS[name](home, index)
+    with _open(job.folder, job.url, password) as home:
+        once = _WORKLOADS[job.name](home, index)
         began = now = time.monotonic()
-        for number in range(count) if count else itertools.count():
+        for number in range(job.calls) if job.calls else itertools.count():
             once(number)
             before, now = now, time.monotonic()
             times.append(round((now - before) * 1e6))
-            if duration_s and now - began > duration_s:
+            if job.duration_s and now - began > job.duration_s:
                 break
     return {"began": began, "ended": now, "times": times}
 
 
-def counted(folder: str, url: str) -> int:
+def counted(folder: str, url: str, password: str) -> int:
     """How far the race has counted."""
-    with _open(folder, url) as home:
+    with _open(folder, url, password) as home:
         return int(home.doc.read(name=_SHARED)["text"])
 
 
-def _open(folder: str, url: str) -> api.Accord:
+def _open(folder: str, url: str, password: str) -> api.Accord:
     """With no settings but the defaults, whoever asks and wherever they are."""
-    return api.Accord(local({"HOME": folder}, home=f"{folder}/home", engine=url))
+    return api.Accord(local({"HOME": folder, PASSWORD_VARIABLE: password}, home=f"{folder}/home", engine=url))
 
 
 def _race(home: Any, index: int) -> Callable[[int], None]:

@@ -32,6 +32,22 @@ def is_there(url: str) -> bool:
     return found is None or found(url.partition(":")[2])
 
 
+def can_be_beside(url: str) -> bool:
+    """Whether an engine has places beside each other, which can be taken away again."""
+    return hasattr(_module(url), "beside")
+
+
+def beside(url: str, name: str) -> str:
+    """Another place on the same server, which whoever may use this one may use too, as far as that can be."""
+    engine, _, place = url.partition(":")
+    return f"{engine}:{_module(url).beside(place, name)}"
+
+
+def remove(url: str) -> None:
+    """Take away the store at `url` with all that is in it, which nobody uses any more."""
+    _module(url).remove(url.partition(":")[2])
+
+
 def _module(url: str) -> "Any":
     engine, colon, _ = url.partition(":")
     engine = ALIASES.get(engine, engine)

@@ -9,3 +9,11 @@ if TYPE_CHECKING:
 
 def open_store(place: str) -> "Store":
     return redis.open_store(place, engine="rediss")
+
+
+def beside(place: str, name: str) -> str:
+    return redis.beside(place, name, engine="rediss")
+
+
+def remove(place: str) -> None:
+    redis.remove(place, engine="rediss")

@@ -44,3 +44,16 @@ class Place:
             if name not in known:
                 raise self.wrong(f"{name!r} is none of its options: {', '.join(sorted(known))}")
         return found
+
+
+def with_path(place: str, path: str) -> str:
+    """The same place but for its path."""
+    head, mark, query = place.partition("?")
+    return f"//{head.removeprefix('//').partition('/')[0]}/{path}{mark}{query}"
+
+
+def with_option(place: str, name: str, value: str) -> str:
+    """The same place but for one option."""
+    head, _, query = place.partition("?")
+    others = [option for option in query.split("&") if option and option.partition("=")[0] != name]
+    return f"{head}?{'&'.join([*others, f'{name}={value}'])}"

@@ -13,7 +13,7 @@ from accord.store.engines.etcd.gateway import Gateway
 from accord.store.engines.etcd.requests import Keys
 from accord.store.engines.etcd.snapshot import Snapshot
 from accord.store.engines.etcd.watch import Watch
-from accord.store.remote.place import Place
+from accord.store.remote.place import Place, with_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +24,25 @@ if TYPE_CHECKING:
     from accord.store.engines.etcd.home import Home
 
 _OPTIONS = {"ca": "", "cert": "", "key": "", "tls": "", "clock_skew_s": "1"}
+_PREFIX = "accord"
 _MOST_LASTS = 10_000  # last numbers that are remembered
 
 
 def open_store(place: str) -> "protocols.Store":
     return Etcd(Place("etcd", place, _OPTIONS))
+
+
+def beside(place: str, name: str) -> str:
+    """Below this one's prefix, where a user's rights end, and where nothing of a store is."""
+    return with_path(place, f"{Place('etcd', place, _OPTIONS).path or _PREFIX}/{name}")
+
+
+def remove(place: str) -> None:
+    store = Etcd(Place("etcd", place, _OPTIONS))
+    try:
+        loading.remove(store)
+    finally:
+        store.close()
 
 
 class Etcd:
@@ -39,7 +53,7 @@ class Etcd:
 
     def __init__(self, place: Place) -> None:
         self.path = place.shown
-        self.keys = Keys(place.path or "accord")
+        self.keys = Keys(place.path or _PREFIX)
         self.gateway = Gateway(place)
         self.known_home: Home | None = None
         self._skew_s = _seconds(place, "clock_skew_s")

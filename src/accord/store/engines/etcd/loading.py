@@ -39,6 +39,11 @@ def clear(store: "Etcd", begun: "Home") -> None:
     store.forget_home()
 
 
+def remove(store: "Etcd") -> None:
+    """All keys of a store that nobody uses any more."""
+    store.gateway.txn([], [requests.delete(*store.keys.everything)])
+
+
 def _begin(store: "Etcd") -> "Home":
     store.forget_home()
     with Snapshot(store) as now:

@@ -24,6 +24,7 @@ class Keys:
         self.home = root + b"home"
         self.epoch = root + b"epoch"
         self.log = root + b"log"
+        self.everything = root, root[:-1] + b"0"
         self.all_items = root + b"i/", root + b"i0"
         self.all_heads = root + b"h/", root + b"h0"
 

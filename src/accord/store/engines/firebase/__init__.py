@@ -29,6 +29,25 @@ def open_store(place: str) -> "Firebase":
     return Firebase(Where(place))
 
 
+def beside(place: str, name: str) -> str:
+    """Below `data`, where accord's security rules let it write anything."""
+    from urllib.parse import unquote
+
+    from accord.store.remote.place import with_path
+
+    return with_path(place, f"{unquote(Where(place).path)}/data/{name}")
+
+
+def remove(place: str) -> None:
+    from accord.store.engines.firebase.loading import remove
+
+    rest = Rest(Where(place))
+    try:
+        remove(rest)
+    finally:
+        rest.close()
+
+
 class Firebase:
     """An optimistic engine. Threads share its connections, and commit one after another."""
 

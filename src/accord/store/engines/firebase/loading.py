@@ -7,6 +7,7 @@ from accord import errors, jsontext
 from accord.store.contract import check_contents
 from accord.store.engines.firebase import keys
 from accord.store.engines.firebase.committing import put_head
+from accord.store.engines.firebase.rest import Ask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from accord.store.contract import Content
     from accord.store.engines.firebase import Firebase
+    from accord.store.engines.firebase.rest import Rest
 
 _PIECE = 1 << 20  # bytes in one request
 _PLACES = 500
@@ -34,6 +36,13 @@ def load(store: "Firebase", contents: "Iterable[Content]") -> None:
     pieces.send()
     if put_head(store, head, head.loaded(data), monotonic() + _TIMEOUT_S) is not None:
         raise errors.StoreNotEmpty(path=store.rest.shown)
+
+
+def remove(rest: "Rest") -> None:
+    """All of a store that nobody uses any more."""
+    replies = rest.ask([Ask(part, b"null") for part in ("head", "data", "clocks")])
+    if not all(reply.is_done for reply in replies):
+        raise errors.EngineUnreachable(path=rest.shown, reason="no answer came when a store was to be removed")
 
 
 class _Pieces:

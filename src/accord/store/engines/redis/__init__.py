@@ -11,11 +11,38 @@ if TYPE_CHECKING:
 
 
 def open_store(place: str, engine: str = "redis") -> "Store":
-    try:
-        import redis  # noqa: F401 - the driver, of the same name
-    except ModuleNotFoundError:
-        raise errors.DriverMissing(engine=engine, package="'accord[redis]'") from None
+    _need_driver(engine)
     from accord.store.engines.redis.address import Address
     from accord.store.engines.redis.store import Redis
 
     return Redis(Address(engine, place))
+
+
+def beside(place: str, name: str, engine: str = "redis") -> str:
+    """With a prefix that begins as this one's."""
+    _need_driver(engine)
+    from accord.store.engines.redis.address import LONGEST_PREFIX, Address
+    from accord.store.remote.place import with_option
+
+    prefix = Address(engine, place).prefix
+    return with_option(place, "prefix", f"{prefix[: LONGEST_PREFIX - len(name) - 1]}-{name}")
+
+
+def remove(place: str, engine: str = "redis") -> None:
+    _need_driver(engine)
+    from accord.store.engines.redis import loading
+    from accord.store.engines.redis.address import Address
+    from accord.store.engines.redis.server import Server
+
+    server = Server(Address(engine, place))
+    try:
+        loading.remove(server)
+    finally:
+        server.close()
+
+
+def _need_driver(engine: str) -> None:
+    try:
+        import redis  # noqa: F401 - the driver, of the same name
+    except ModuleNotFoundError:
+        raise errors.DriverMissing(engine=engine, package="'accord[redis]'") from None

@@ -25,7 +25,7 @@ _OPTIONS = {
     "key": "",
 }
 _IN_PREFIX = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-")
-_LONGEST_PREFIX = 100
+LONGEST_PREFIX = 100
 
 
 class Address:
@@ -34,8 +34,8 @@ class Address:
         options = place.options
         self.shown = place.shown
         self.prefix = options["prefix"]
-        if not 0 < len(self.prefix) <= _LONGEST_PREFIX or not _IN_PREFIX.issuperset(self.prefix):
-            raise place.wrong(f"a prefix has 1 to {_LONGEST_PREFIX} letters, digits, _, ., : and -")
+        if not 0 < len(self.prefix) <= LONGEST_PREFIX or not _IN_PREFIX.issuperset(self.prefix):
+            raise place.wrong(f"a prefix has 1 to {LONGEST_PREFIX} letters, digits, _, ., : and -")
         self.timeout_s = self._seconds(options["timeout_s"])
         self.replicas = self._numbers("wait", 1)
         self.copies = self._numbers("waitaof", 2)

@@ -4,6 +4,7 @@ from accord import errors
 from accord.store.contract import check_contents, new_epoch
 from accord.store.engines.redis import scripts
 from accord.store.engines.redis.server import Keys, Script, Server
+from accord.store.engines.redis.wire import pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,14 @@ def load(server: Server, contents: "Iterable[Content]") -> None:
     except BaseException:
         _give_up(server, keys)
         raise
+
+
+def remove(server: Server) -> None:
+    """All keys of a store that nobody uses any more."""
+    server.patiently(lambda wire, left_s: None)  # which learns their names
+    keys = server.keys
+    _forget(server, keys.gen)
+    server.patiently(lambda wire, left_s: wire.ask(pack(b"UNLINK", keys.meta, keys.log), timeout_s=left_s))
 
 
 def _give_up(server: Server, keys: Keys) -> None:
