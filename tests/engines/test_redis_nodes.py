@@ -120,9 +120,12 @@ def test_what_no_replica_confirms_is_unknown_and_asking_again_has_one_effect(
 
 
 def test_a_server_without_the_replicas_that_are_demanded() -> None:
-    with redis_of_its_own() as server, closing(open_store(server.url(query="wait=2&timeout_s=0.1"))) as store:
-        with pytest.raises(errors.OutcomeUnknown, match="0 of 2"):
-            append(store, "c")
+    with (
+        redis_of_its_own() as server,
+        closing(open_store(server.url(query="wait=2&timeout_s=0.1"))) as store,
+        pytest.raises(errors.OutcomeUnknown, match="0 of 2"),
+    ):
+        append(store, "c")
 
 
 def test_a_server_that_wants_more_replicas_takes_nothing() -> None:
@@ -152,15 +155,17 @@ def test_what_is_in_the_log_of_a_server_and_of_a_replica() -> None:
             replica.restart()  # which makes it a master by itself
             with closing(open_store(replica.url("two"))) as copy:
                 assert values_of(copy, "c") == [b"1"]
-        with closing(open_store(master.url("two", "waitaof=1,1&timeout_s=0.2"))) as store:
-            with pytest.raises(errors.OutcomeUnknown, match="own log and replicas' logs"):
-                append(store, "c")
+        with (
+            closing(open_store(master.url("two", "waitaof=1,1&timeout_s=0.2"))) as store,
+            pytest.raises(errors.OutcomeUnknown, match="own log and replicas' logs"),
+        ):
+            append(store, "c")
 
 
 def test_waitaof_wants_a_log() -> None:
-    with redis_of_its_own(path=new_program(), appendonly="no") as server:
-        with pytest.raises(errors.EngineUnfit, match="CONFIG SET appendonly yes"):
-            open_store(server.url(query="waitaof=1,0"))
+    server = redis_of_its_own(path=new_program(), appendonly="no")
+    with server as found, pytest.raises(errors.EngineUnfit, match="CONFIG SET appendonly yes"):
+        open_store(found.url(query="waitaof=1,0"))
 
 
 # Another master.
@@ -307,8 +312,8 @@ def test_a_store_lies_on_one_node_and_is_found_from_each(cluster: Cluster) -> No
                 assert values_of(store, "c") == [b"%d" % n] * (node + 1)
                 assert set(contents(store).items) == {"c", "d/e"}
     assert len({cluster.holder(prefix) for prefix in PREFIXES}) > 1
-    for node in cluster.nodes:
-        for key in node.client().keys("*"):
+    for one in cluster.nodes:
+        for key in asked(one, "KEYS", "*"):
             assert any(f"{key.decode()}:".startswith(f"{{{prefix}}}:") for prefix in PREFIXES)
 
 
