@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from accord.store.open import engines
+from tests.need import need
+from tests.ports import free_port
 from tests.servers.firebase import FirebaseServer
+from tests.servers.redis import redis_of_its_own
 from tools import reference
 
 ROOT = Path(__file__).parent.parent
@@ -104,11 +107,15 @@ def test_the_commands_in_the_docs_print_what_stands_there(page: Path, tmp_path: 
 @contextmanager
 def server_of(page: str) -> Iterator[dict[str, str]]:
     """The server that a page's commands need, and how they find it."""
-    if page != "firebase":
+    if page == "firebase":
+        with FirebaseServer() as server:
+            yield {"FIREBASE_DATABASE_EMULATOR_HOST": f"127.0.0.1:{server.port}"}
+    elif page == "redis":
+        need("redis-cli")
+        with redis_of_its_own(port=str(free_port()), requirepass="secret") as redis:
+            yield {"REDIS_HOST": "127.0.0.1", "REDIS_PORT": str(redis.port), "REDISCLI_AUTH": "secret"}
+    else:
         yield {}
-        return
-    with FirebaseServer() as server:
-        yield {"FIREBASE_DATABASE_EMULATOR_HOST": f"127.0.0.1:{server.port}"}
 
 
 def _shape(line: str) -> str:

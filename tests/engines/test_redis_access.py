@@ -2,10 +2,12 @@
 
 import datetime
 import ipaddress
+import re
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from cryptography.x509.oid import NameOID
 
 from accord import errors
 from accord.store.contract import Append, Delete, Item, number_id
-from accord.store.open import open_store
+from accord.store.open import open_store, remove
 from accord.testing.conformance.tools import append, contents, put, take, value_of, values_of
 from tests.need import lack
 from tests.ports import free_port
@@ -34,7 +36,7 @@ SECRET = "s3cr3t/@:?"
 DOCS = Path(__file__).parents[2] / "docs/engines/redis.md"
 
 # All that accord's user may do.
-RIGHTS = [word for word in DOCS.read_text().split() if word.startswith("+")]
+RIGHTS = re.findall(r"\+[a-z|]+", DOCS.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +94,8 @@ def test_a_user_with_the_least_rights_can_do_everything(guarded: RedisServer) ->
         store.sync()
         store.now()
         assert set(contents(store).items) == {"c", "d/e"}
+    remove(url)
+    assert admin(guarded).keys("{least}*") == []
     with pytest.raises(errors.EngineRefused, match="no permissions to access one of the keys"):
         open_store(guarded.url("of-others", login=f"least:{quote(SECRET, safe='')}"))
 
@@ -113,6 +117,17 @@ def test_a_user_who_lacks_a_right_is_refused_before_anything_is_written(guarded:
         with pytest.raises(errors.EngineRefused):
             use(url)
         assert admin(guarded).exists(f"{{{prefix}}}") == 0
+
+
+@pytest.mark.parametrize(
+    ("which", "name"), [(program, "Redis "), (old_program, "Redis 6.2"), (new_program, "Valkey 9")]
+)
+def test_a_store_knows_its_server_and_the_time_there(which: Callable[[], str], name: str) -> None:
+    with redis_of_its_own(path=which()) as server:
+        store: Any = open_store(server.url())
+        with closing(store):
+            assert store.server.startswith(name)
+            assert abs(store.server_clock_s() - time.time()) < 5
 
 
 def test_an_old_server_takes_the_same_user(tmp_path: Path) -> None:
@@ -403,10 +418,10 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("which", PROGRAMS)
-def test_a_full_server_is_read_all_the_same(which: object) -> None:
+def test_a_full_server_is_read_all_the_same(which: Callable[[], str]) -> None:
     """Nothing of what is refused is there, whichever of a commit's writes it would have been."""
     with ExitStack() as stack:
-        server = stack.enter_context(redis_of_its_own(path=which()))  # type: ignore[operator]
+        server = stack.enter_context(redis_of_its_own(path=which()))
         store = stack.enter_context(closing(open_store(server.url())))
         watch = stack.enter_context(store.watch(["c"], 0))
         append(store, "c", b"1")

@@ -18,6 +18,7 @@ _SURVIVES = {"always": "power", "no": "process"}
 
 
 class Facts:
+    server = ""  # its name and version
     durability = "none"
     line = b""  # the replication id: another after each restart, and each change of the master
     run = b""  # of the process
@@ -42,6 +43,8 @@ def facts_of(wire: Wire, address: Address) -> Facts:
         cure = "Set it with: CONFIG SET appendonly yes, and in its file"
         raise errors.EngineUnfit(path=address.shown, reason="waitaof needs appendonly, which is off", cure=cure)
     facts = Facts()
+    name = "valkey" if "valkey_version" in info else "redis"
+    facts.server = f"{name.capitalize()} {info.get(f'{name}_version', '?')}"
     facts.durability = "power" if address.copies and address.copies[0] else _SURVIVES.get(log, "none")
     facts.line = info.get("master_replid", "").encode()
     facts.run = info.get("run_id", "").encode()

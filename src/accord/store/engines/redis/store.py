@@ -39,6 +39,14 @@ class Redis:
     def durability(self) -> str:
         return self._server.facts.durability
 
+    @property
+    def server(self) -> str:
+        """Which one it is, for people."""
+        return self._server.facts.server
+
+    def server_clock_s(self) -> float:
+        return self.now().seconds
+
     def snapshot(self) -> reading.Snapshot:
         return reading.Snapshot(self._usable(), self._opened)
 
