@@ -169,6 +169,15 @@ def test_a_turn_as_it_was(tmp_path: Path, hub_of: Callable[[User], Hub], name: s
     assert session.sessions() == {NAME: "ended"}
 
 
+def test_whoever_sent_a_message_is_told_by_what_it_was_handed_over(claude: Session) -> None:
+    start, _, step, *_ = claude.recorded
+    claude.play(start)
+    claude.send(FIRST)
+    for said in (f"{NAME}: queued\n", f"{NAME}: handed_over by claude step\n", f"{NAME}: seen\n"):
+        assert claude.user.run("sent", "--from", "ann").out.startswith(f"from ann  to {NAME}  {said}")
+        claude.play(step)
+
+
 def test_what_an_agent_starts_for_a_part_gets_nothing_and_proves_nothing(tmp_path: Path) -> None:
     session = Session(tmp_path, "claude-within")
     start, prompt, *others = session.recorded

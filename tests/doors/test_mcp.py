@@ -137,6 +137,8 @@ def test_errors_have_their_code_and_their_details(home: Home) -> None:
             assert "ann" in lost.structured_content["error_message"]
             assert refused(await ben.call_tool("nothing", {})) == "METHOD_NOT_FOUND"
             assert refused(await ben.call_tool("doc", {"do": "burn"})) == "USAGE"
+            unknown = await ben.call_tool("check", {"nonsense": 1})
+            assert "Read: mail.check in the resource accord://operations" in unknown.structured_content["error_message"]
             misspelt = await ben.call_tool("call", {"operation": "thread", "parameters": {}})
             assert "call takes an operation's name and its params" in misspelt.structured_content["error_message"]
             with pytest.raises(MCPError) as caught:
@@ -479,7 +481,8 @@ def test_the_pipe_outlives_its_hub(home: Home, revision: str) -> None:
                 await ben.subscribe_resource("accord://inbox")
                 await outlive(ben)
                 return
-            async with ben.listen(resource_subscriptions=["accord://inbox"]) as subscription:
+            wanted: Any = {"resource_subscriptions": ["accord://inbox"], "resources_list_changed": True}
+            async with ben.listen(**wanted) as subscription:
                 following = asyncio.ensure_future(heard.follow(subscription))
                 await outlive(ben)
                 following.cancel()
@@ -491,7 +494,7 @@ def test_the_pipe_outlives_its_hub(home: Home, revision: str) -> None:
         with pytest.raises(MCPError, match="went away"):
             await waiting
         said(await ben.call_tool("discover", {}))
-        await heard.until("accord://inbox")  # something may have come meanwhile
+        await heard.until("accord://inbox", "")  # something may have come meanwhile
         heard.uris.clear()
         await asyncio.to_thread(home.user.json, "send", "--from", "ann", "--to", "ben", "--message", "after")
         await heard.until("accord://inbox")
@@ -520,6 +523,7 @@ def test_who_only_listens_goes_on_with_the_next_hub_and_starts_none(home: Home) 
         time.sleep(0.3)
         assert home.user.run("hub", "status").code != 0
         home.hub.start()
+        assert pipe.next() == {"jsonrpc": "2.0", "method": "notifications/resources/list_changed"}
         assert pipe.next() == {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": uri}
         home.user.json("send", "--from", "ann", "--to", "ben", "--message", "x")
         assert pipe.next()["params"] == uri

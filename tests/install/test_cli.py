@@ -214,6 +214,23 @@ def test_the_scripts_do_what_the_first_document_says(user: User, scripts: Path) 
     assert not (scripts / "__pycache__").exists()
 
 
+def test_uv_runs_the_scripts(user: User, scripts: Path) -> None:
+    """As the first document has them. They need no packages, so that nothing is fetched."""
+    env = {"UV_OFFLINE": "1", "UV_PYTHON": sys.executable, "UV_CACHE_DIR": str(user.folder / "uv")}
+    command = [str(Path(sys.executable).with_name("uv")), "run"]
+    for words in (
+        ["register.py", "--identity", "alpha"],
+        ["send.py", "--from", "alpha", "--to", "alpha", "--message", "one"],
+        ["check.py", "--identity", "alpha", "--limit", "1", "--clear"],
+        ["discover.py"],
+        ["hub.py", "status"],
+        ["unregister.py", "--identity", "alpha"],
+    ):
+        done = user.run(f"scripts/{words[0]}", *words[1:], command=command, cwd=scripts.parent, env=env)
+        assert done.json["status"] == "ok", done
+    assert not (scripts / "__pycache__").exists()
+
+
 def test_the_scripts_start_and_stop_a_hub(user: User, scripts: Path) -> None:
     assert script(user, scripts, "hub").code == 1
     assert script(user, scripts, "hub", "status").json["running"] is False

@@ -425,6 +425,27 @@ def test_nobody_is_woken_for_ever(here: Python, project: Path, monkeypatch: Any)
     assert [woken(here), woken(here)] == [True, False]
 
 
+def test_a_person_is_heard_however_long_agents_have_kept_one_going(
+    here: Python, project: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("ACCORD_KEEP_GOING_LIMIT", "1")
+    register(here, "ben")
+    name = start(here, project)
+    send(here, "ben", name, "first")
+    assert step(here, "stop") == ["first"]
+    send(here, "ben", name, "second")
+    assert step(here, "stop") == []
+    assert not woken(here)
+    send(here, "human", name, "third")
+    assert woken(here)
+    assert step(here, "stop") == ["second", "third"]
+    send(here, "ben", name, "fourth")
+    assert step(here, "stop") == []
+    monkeypatch.setenv("ACCORD_KEEP_GOING_LIMIT", "0")
+    send(here, "human", name, "fifth")
+    assert step(here, "stop") == []
+
+
 def test_the_wait_of_a_session_that_is_over_ends(here: Python, project: Path) -> None:
     """Also where it could not say so: its process is gone."""
     with subprocess.Popen(["/bin/sleep", "60"]) as sleeper:

@@ -50,7 +50,7 @@ def _message(line: "Line", message: "Mapping[str, Any]") -> str:
     if message["type"]:
         what.append(message["type"])
     if message.get("states"):
-        what.append(", ".join(f"{state['identity']}: {state['state']}" for state in message["states"]))
+        what.append(", ".join(map(_delivery, message["states"])))
     head = styled(line, one_line("  ".join(what)), _BOLD)
     below = [f"id {message['message_id']}", message["timestamp"]]
     if message["reply_to"]:
@@ -61,3 +61,8 @@ def _message(line: "Line", message: "Mapping[str, Any]") -> str:
     text = message["message"].replace("\r\n", "\n").removesuffix("\n")
     body = "".join(f"  {line_of_text}\n" for line_of_text in safe(text).split("\n"))
     return f"{head}\n{foot}\n{body}\n"
+
+
+def _delivery(state: "Mapping[str, str]") -> str:
+    how = f" by {state['by']}" if "by" in state else ""
+    return f"{state['identity']}: {state['state']}{how}"

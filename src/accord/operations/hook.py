@@ -207,10 +207,8 @@ def _keep_going(
     tx: "Transaction", context: "Context", name: str, record: "dict[str, Any]", halted: "str | None"
 ) -> "dict[str, Any]":
     """At the end of a turn new mail keeps the agent going; not for ever, if no person asks for more."""
-    most_hops = context.settings["thread_hops_limit"]
-    if halted is not None or not _may_go_on(context, record):
-        return _NOTHING
-    if not sessions.is_worth_a_turn(tx, name, record, most_hops):
+    most_kept, most_hops = context.settings["keep_going_limit"], context.settings["thread_hops_limit"]
+    if halted is not None or not sessions.is_worth_a_turn(tx, name, record, most_kept, most_hops):
         return _NOTHING  # what waits does so until something else has the agent go on
     taken = _take(tx, name, record, halted)
     if taken["ids"]:

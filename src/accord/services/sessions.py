@@ -200,9 +200,7 @@ def wake(tx: "Transaction", name: str, most_kept: int, most_hops: int) -> "Recor
         return None
     now = tx.now()
     is_cared_for = any(record[until] and leases.left_s(record[until], now) for until in ("woken", "waits"))
-    if is_cared_for or record["kept"] >= most_kept:
-        return None
-    if not is_worth_a_turn(tx, name, record, most_hops):
+    if is_cared_for or not is_worth_a_turn(tx, name, record, most_kept, most_hops):
         return None
     record["woken"] = leases.until(now, WAKE_S)
     record["kept"] += 1
@@ -210,13 +208,21 @@ def wake(tx: "Transaction", name: str, most_kept: int, most_hops: int) -> "Recor
     return record
 
 
-def is_worth_a_turn(tx: "Transaction", name: str, record: "Record", most_hops: int) -> bool:
-    """Whether mail waits, and not only of threads in which agents have long answered nobody but each other."""
+def is_worth_a_turn(tx: "Transaction", name: str, record: "Record", most_kept: int, most_hops: int) -> bool:
+    """Whether mail waits for which its agent is to go on: a person's, where any does, or other agents'.
+
+    Theirs does so a number of times only, and not in threads in which they have long answered nobody but each other.
+    """
+    if not most_kept:
+        return False
     away = {*record["given"], *_taken(record, tx.now())}
     storms: set[str] = set()
     for id in islice(_unread(tx, name, record, away), _MOST_LOOKED_AT):
         message = mail.shown(tx, id)
-        if message["conversation"] in storms and message["sequence"] >= most_hops:
+        if message["from"] == HUMAN:
+            return True
+        is_storm = message["conversation"] in storms and message["sequence"] >= most_hops
+        if is_storm or record["kept"] >= most_kept:
             continue
         if _hops(tx, message, most_hops) < most_hops:
             return True

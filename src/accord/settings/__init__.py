@@ -99,7 +99,9 @@ SETTINGS = {
     "queue_limit": Setting(100_000, "entries after which a queue takes no more", whole(1, 1_000_000_000)),
     "audit": Setting("changes", "what the audit notes: changes, or reads as well", _one_of("changes", "reads")),
     "keep_going_limit": Setting(
-        20, "how often new mail keeps an agent going between two prompts of a person", whole(0, 1_000_000)
+        20,
+        "how often mail of other agents keeps one going between two prompts of a person; 0: no mail does",
+        whole(0, 1_000_000),
     ),
     "thread_hops_limit": Setting(
         50, "messages of agents alone after which a thread keeps none of them going any more", whole(1, 1000)

@@ -77,12 +77,12 @@ class _Pipe:
 
     def _wait(self, listen: bool, timeout_s: float | None = None) -> "list[tuple[int, int]]":
         poll = select.poll()
-        if listen:
-            poll.register(0, select.POLLIN)
-        if self._hub is not None:
+        if self._hub is not None:  # looked at first: one that is gone shall not be given what the client asks next
             poll.register(self._hub.fileno(), select.POLLIN | (select.POLLOUT if self._to_hub else 0))
         elif self._said.listens() and timeout_s is None:
             timeout_s = max(0.0, self._look_at - time.monotonic())
+        if listen:
+            poll.register(0, select.POLLIN)
         return poll.poll(None if timeout_s is None else timeout_s * 1000)
 
     def _finish(self) -> None:
@@ -269,7 +269,7 @@ class _Said:
         self._subscribed: dict[str, Message] = {}  # by URI
         self._listening: dict[object, Message] = {}  # requests that stay open, by id
         self._acknowledged: set[object] = set()  # those of them that the client knows to be heard
-        self._repeated: dict[str, str] = {}  # URIs that the hub was asked for again, by the id of that
+        self._repeated: dict[str, Message] = {}  # requests that the hub was asked again, by the id of that
         self._before = False  # whether there was a hub before
 
     def note(self, message: "Message") -> None:
@@ -317,20 +317,28 @@ class _Said:
             return []
         said = [*self._begun.values(), *self._subscribed.values()]
         ours = [{**one, "id": f"{_OURS}{number}"} if "id" in one else one for number, one in enumerate(said)]
-        self._repeated = {one["id"]: _uri_of(one) for one in ours if one["method"] == "resources/subscribe"}
+        self._repeated = {one["id"]: one for one in ours if "id" in one}
         return [*ours, *self._listening.values()]
 
     def heard_again(self, id: str) -> "list[Message]":
         """What to tell when the next hub has answered one of the pipe's own requests."""
-        uri = self._repeated.pop(id, "")
-        return [_updated({"uri": uri})] if uri else []
+        asked = self._repeated.pop(id, {})
+        if asked.get("method") == "resources/subscribe":
+            return [_updated({"uri": _uri_of(asked)})]
+        is_told = asked.get("method") == "initialize" and "notifications/initialized" in self._begun
+        return [_list_changed()] if is_told else []
 
     def missed(self, id: object) -> "list[Message]":
         """What may have changed for one who listens while there was no hub."""
         asked = _object(self._listening[id].get("params")) if id in self._listening else {}
-        uris = _object(asked.get("notifications")).get("resourceSubscriptions")
-        uris = uris if isinstance(uris, list) else []
-        return [_updated({"uri": uri, "_meta": {_SUBSCRIPTION: id}}) for uri in uris]
+        wanted, meta = _object(asked.get("notifications")), {"_meta": {_SUBSCRIPTION: id}}
+        uris = wanted.get("resourceSubscriptions")
+        told = [_updated({"uri": uri, **meta}) for uri in uris] if isinstance(uris, list) else []
+        return [*told, _list_changed(params=meta)] if wanted.get("resourcesListChanged") is True else told
+
+
+def _list_changed(**more: "Message") -> "Message":
+    return {"jsonrpc": "2.0", "method": "notifications/resources/list_changed", **more}
 
 
 def _updated(params: "Message") -> "Message":

@@ -98,7 +98,10 @@ def fenced(messages: list[dict[str, Any]]) -> str:
 
 
 def failure(error: errors.AccordError) -> tuple[str, dict[str, Any]]:
-    """An error, as the command line shows it to programs."""
+    """An error, as the command line shows it to programs, but that a model has no pages to read."""
+    if isinstance(error, errors.Usage):
+        see = str(error.details["see"]).replace("docs/operations.md", f"the resource {OPERATIONS}")
+        error = errors.Usage(**{**error.details, "see": see})
     found: Any = to_json(error)
     code, details = found["data"].values()
     shown = {"status": "error", "error_code": code, "error_message": found["message"], "details": details}
