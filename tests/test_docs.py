@@ -1,5 +1,6 @@
 """What the docs show works, and what there is stands in them."""
 
+import ast
 import re
 import shlex
 import subprocess
@@ -71,6 +72,35 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / link).exists(), f"{page}: {link}"
+
+
+def test_the_tests_that_guarantees_name_are_there_and_are_not_skipped() -> None:
+    named = set(re.findall(r"`((?:tests|src)/[\w/]+\.py)::(\w+)`", (DOCS / "guarantees.md").read_text()))
+    assert len(named) > 40
+    lacking = {f"{path}::{name}" for path, name in named if not is_run(ROOT / path, name)}
+    assert not lacking
+
+
+def test_what_happens_to_an_engine_names_a_test() -> None:
+    page = (DOCS / "guarantees.md").read_text()
+    rows = [line for line in page.partition("## What shows it")[2].splitlines() if line.startswith("| ")]
+    cells = [row.split("|")[-2].strip() for row in rows]
+    assert {cell for cell in cells if "::" not in cell} == {"shown by", "---"}
+
+
+def is_run(path: Path, name: str) -> bool:
+    """Whether that function is there, and nothing on it says that it is skipped or may fail."""
+    if not path.exists():
+        return False
+    tree = ast.parse(path.read_text())
+    marks = [
+        ast.unparse(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+    ]
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
+    marks += [ast.unparse(decorator) for node in found for decorator in node.decorator_list]
+    return bool(found) and not any(re.search(r"mark\.(skip|xfail)", mark) for mark in marks)
 
 
 def test_the_transcript_in_the_readme_is_what_the_demo_prints() -> None:

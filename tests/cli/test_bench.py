@@ -229,6 +229,7 @@ def test_the_others_are_measured_when_one_fails(user: User) -> None:
     assert user.run("bench", "--engine", gone).error == "ENGINE_UNREACHABLE"
 
 
+@pytest.mark.more
 def test_the_homes_own_engine_is_measured_with_its_password(user: User) -> None:
     """By its mere name too; and nobody is told the password."""
     port = free_port()
