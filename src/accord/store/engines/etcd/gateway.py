@@ -176,6 +176,6 @@ def _answer(text: bytes) -> "Message":
 
 def _reason(text: bytes, status: int) -> str:
     try:
-        return str(jsontext.loads_quickly(text)["message"])  # type: ignore[index,call-overload]
+        return str(jsontext.loads_quickly(text)["message"])  # type: ignore[index]
     except (errors.InvalidJson, KeyError, TypeError):
         return f"it answers with status {status}"
