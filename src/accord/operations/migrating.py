@@ -75,6 +75,7 @@ class Plan:
             self._opened.pop().close()
 
     def _to(self, source: "Store") -> "Migration":
+        migrate.origin_of(source, self._source)  # before the target is made
         return migrate.Migration(source, self._source, self._open(self._target), self._target)
 
     def _check_hub(self) -> None:
