@@ -26,7 +26,7 @@ def here(user: User) -> str:
 @pytest.mark.parametrize(
     ("source", "target", "error"),
     [
-        ("sqlite:empty.db", "files:new", "NOTHING_TO_MIGRATE"),
+        ("EMPTY", "files:new", "NOTHING_TO_MIGRATE"),
         ("sqlite:none.db", "files:new", "NOTHING_TO_MIGRATE"),
         ("files:none", "files:new", "NOTHING_TO_MIGRATE"),
         ("memory:", "files:new", "USAGE"),
@@ -42,8 +42,9 @@ def here(user: User) -> str:
 )
 def test_what_cannot_be_done(source: str, target: str, error: str, user: User) -> None:
     """It is said, and nothing is made."""
-    user.run("init", env={"ACCORD_ENGINE": "sqlite:empty.db"})
-    source, target = (here(user) if url == "HERE" else url for url in (source, target))
+    places = {"HERE": here(user), "EMPTY": f"sqlite:{user.folder}/empty.db"}
+    user.run("init", env={"ACCORD_ENGINE": places["EMPTY"]})
+    source, target = (places.get(url, url) for url in (source, target))
     for more in ([], ["--dry-run"]):
         done = user.run("--json", "migrate", "--from", source, "--to", target, *more)
         told = [problem["error_code"] for problem in done.json.get("problems", [])]
@@ -60,7 +61,8 @@ def test_a_target_that_cannot_be_made(user: User) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run commands as another user")
 def test_a_source_that_one_may_not_read_is_not_said_to_be_empty(user: User) -> None:
-    done = user.as_nobody("migrate", "--from", here(user), "--to", "files:/tmp/never", env={"ACCORD_HOME": "/tmp/no-home"})  # fmt: skip
+    theirs = {"ACCORD_HOME": "/dev/null/home"}
+    done = user.as_nobody("migrate", "--from", here(user), "--to", "files:/dev/null/store", env=theirs)
     assert done.error == "DATA_DIR_ERROR"
     assert str(user.home) in done.err
 

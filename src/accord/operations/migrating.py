@@ -66,16 +66,18 @@ class Plan:
         return login.join(url, settings.variable(OTHER_PASSWORD_VARIABLE))
 
     def _open_source(self) -> "Store":
+        """Refused before anything is made of the target."""
         if not is_there(self._source):
             raise errors.NothingToMigrate(path=self._source)
-        return self._open(self._source)
+        source = self._open(self._source)
+        migrate.origin_of(source, self._source)
+        return source
 
     def _close(self) -> None:
         while self._opened:
             self._opened.pop().close()
 
     def _to(self, source: "Store") -> "Migration":
-        migrate.origin_of(source, self._source)  # before the target is made
         return migrate.Migration(source, self._source, self._open(self._target), self._target)
 
     def _check_hub(self) -> None:
