@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.users import User
+from tests.cli.users import NOBODY, User
 from tests.hub.hubs import somebody, start
+from tests.robustness.disks import need_root
 
 pytestmark = pytest.mark.covers("S11")
 
@@ -59,12 +60,16 @@ def test_a_target_that_cannot_be_made(user: User) -> None:
     assert (done.code, done.error) == (73, "DATA_DIR_ERROR")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run commands as another user")
 def test_a_source_that_one_may_not_read_is_not_said_to_be_empty(user: User) -> None:
-    theirs = {"ACCORD_HOME": "/dev/null/home"}
-    done = user.as_nobody("migrate", "--from", here(user), "--to", "files:/dev/null/store", env=theirs)
-    assert done.error == "DATA_DIR_ERROR"
+    need_root()
+    theirs = user.folder / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, NOBODY, NOBODY)
+    words = ["migrate", "--from", here(user), "--to", f"files:{theirs}/new"]
+    done = user.as_nobody(*words, env={"ACCORD_HOME": str(theirs / "home")})
+    assert (done.code, done.error) == (73, "DATA_DIR_ERROR")
     assert str(user.home) in done.err
+    assert not (theirs / "new").exists()
 
 
 def test_with_the_hub_running(user: User) -> None:
