@@ -353,3 +353,72 @@ def test_the_health_of_an_engine_that_is_none(tmp_path: Path) -> None:
     assert shells.run(
         "COMMUNICATION_BACKEND=reddis; export COMMUNICATION_BACKEND; health_check_communication; echo $?"
     ) == ["1"]
+
+
+def test_a_migration_as_in_the_document(shells: Shells) -> None:
+    """The document's own test of one, word for word: the backend that was left is named, the one in force is filled."""
+    assert shells.run(f"""
+        SQLITE_DB={shells.home}/state.db; export SQLITE_DB
+        test_backend_migration() {{
+            local source_backend="$1"
+            local target_backend="$2"
+            export COMMUNICATION_BACKEND="$source_backend"
+            setup_test_data
+            export COMMUNICATION_BACKEND="$target_backend"
+            migrate_data_from_backend "$source_backend"
+            verify_migrated_data
+        }}
+        setup_test_data() {{
+            communication_backend_init
+            communication_backend_write memory/plan one
+            enqueue_command builder "make test" high
+            update_task_assignments ann parser s1
+        }}
+        verify_migrated_data() {{
+            safe_read_memory_file memory/plan
+            dequeue_command builder
+            enqueue_command builder more
+            accord task show parser --json | grep -o '"agent":"ann"'
+        }}
+        test_backend_migration file sqlite
+        migrate_data_from_backend file || echo used $?
+        COMMUNICATION_BACKEND=file; safe_read_memory_file memory/plan && dequeue_command builder
+    """) == [
+        "Command enqueued with sequence 1",
+        "one",
+        "make test",
+        "Command enqueued with sequence 2",
+        '"agent":"ann"',
+        "used 1",
+        "one",
+        "make test",
+    ]
+
+
+def test_a_migration_from_where_the_home_was_before(bash: Shells) -> None:
+    """Named as a backend, or by its URL; what is none is refused, and so is the store that it would be copied to."""
+    assert bash.run("""
+        communication_backend_write plan one
+        accord register ann >/dev/null
+        export COMMUNICATION_BACKEND=file
+        for name in "" reddis redis: "sqlite files"; do migrate_data_from_backend $name 2>/dev/null || echo $?; done
+        migrate_data_from_backend file 2>/dev/null || echo nothing
+        migrate_data_from_backend sqlite && safe_read_memory_file plan
+        migrate_data_from_backend file 2>&1 || echo $?
+        accord send --from ann --to ann --message x >/dev/null && echo known
+        export ACCORD_ENGINE=files:other
+        migrate_data_from_backend sqlite && safe_read_memory_file plan
+        export ACCORD_ENGINE=files:third
+        migrate_data_from_backend files:other && safe_read_memory_file plan
+        migrate_data_from_backend files:other && echo again
+    """) == [
+        *["1"] * 4,
+        "nothing",
+        "one",
+        "accord: --from and --to are the same store. Read: accord shell --help [USAGE]",
+        "1",
+        "known",
+        "one",
+        "one",
+        "again",
+    ]

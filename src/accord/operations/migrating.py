@@ -66,9 +66,12 @@ class Plan:
         return login.join(url, settings.variable(OTHER_PASSWORD_VARIABLE))
 
     def _open_source(self) -> "Store":
+        """Refused before anything is made of the target."""
         if not is_there(self._source):
             raise errors.NothingToMigrate(path=self._source)
-        return self._open(self._source)
+        source = self._open(self._source)
+        migrate.origin_of(source, self._source)
+        return source
 
     def _close(self) -> None:
         while self._opened:

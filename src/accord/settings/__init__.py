@@ -186,6 +186,11 @@ class Settings:
                 raise
             raise errors.InvalidConfig(path=flag, reason=error.details["reason"]) from None
 
+    def of_backend(self, name: str) -> "Settings":
+        """The same, with the engine that `$COMMUNICATION_BACKEND` would choose by this name."""
+        env = {variable: value for variable, value in self._env.items() if variable != "ACCORD_ENGINE"}
+        return Settings(self._home, self._cwd, {**env, BACKEND_VARIABLE: name}, {}, self._project)
+
     def complete(self, engine: str) -> str:
         """A store's URL with its password, if it has one: for who opens the store, and to be shown to nobody."""
         if _is_local(engine):

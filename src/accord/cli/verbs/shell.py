@@ -11,6 +11,7 @@ from accord.cli import texts
 from accord.cli.shells import Shell, is_pid, owner_of
 from accord.cli.terminal import safe
 from accord.cli.words import Verb
+from accord.operations.context import engine_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def shell(line: "Line", words: "dict[str, Any]") -> int:
             raise line.words.wrong(f"{what} takes {least} to {most} words, and got {count}")
         if what in _WITH_TEXT:
             given = [given[1], _text(line), *given[2:]]
-        if do in (_lock, _keep):  # they take long, and must not hold up the shell's other functions
+        if do in (_lock, _keep, _migrate):  # they take long, and must not hold up the shell's other functions
             return do(line, int(pid), *given) or 0
         with Shell(line.context, int(pid)) as there:
             return do(line, there, *given) or 0
@@ -283,8 +284,11 @@ def _health(line: "Line", there: Shell) -> int:
     return 1
 
 
-def _migrate(line: "Line", there: Shell, *words: str) -> int:
-    raise line.words.wrong("Moving from one engine to another comes with a later version")
+def _migrate(line: "Line", pid: int, backend: str) -> None:
+    """From the engine that is named, as `COMMUNICATION_BACKEND` names it or by its URL, to the one in force."""
+    home, settings = line.context.home, line.context.settings
+    source = backend if ":" in backend else engine_of(home, settings.of_backend(backend))
+    line.call("home.migrate", {"source": source, "target": engine_of(home, settings)})
 
 
 def _name(path: str) -> str:
@@ -309,7 +313,7 @@ _DO: "dict[str, tuple[Callable[..., int | None], int, int]]" = {
     "dequeue": (_dequeue, 1, 1),
     "assign": (_assign, 3, 3),
     "health": (_health, 0, 0),
-    "migrate": (_migrate, 0, 9),
+    "migrate": (_migrate, 1, 1),
 }
 
 VERBS = {

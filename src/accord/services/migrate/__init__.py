@@ -46,7 +46,7 @@ class Migration:
         self._source = source
         self._target = target
         self._target_name = target_name
-        self.origin = _origin(source, source_name)
+        self.origin = origin_of(source, source_name)
         with target.snapshot() as view:
             if view.epoch == self.origin.epoch:
                 raise errors.Usage(reason="--from and --to are the same store", see="accord migrate --help")
@@ -114,7 +114,8 @@ def count(source: "Store", name: str) -> "Amount":
         return reading.amount(reader)
 
 
-def _origin(source: "Store", name: str) -> Origin:
+def origin_of(source: "Store", name: str) -> Origin:
+    """An error where there is nothing to be copied, or only an unfinished copy."""
     unfinished, place = transact(source, lambda tx: (tx.get(*UNFINISHED), tx.revision))
     epoch, _, revision = place.rpartition(".")
     if revision == "0":

@@ -33,6 +33,17 @@ def _no_path(name: str, reason: str) -> errors.AccordError:
     return errors.DataDirError(path=ascii(name), errno=errno.EINVAL, reason=reason)
 
 
+def is_there(path: str) -> bool:
+    """Whether anything is; also where this user may not look, and who opens it is told so."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        pass
+    return True
+
+
 def make_folder(path: str, secret: bool = False) -> None:
     """Make `path`, and what is missing above it, for those it is for; one that is there already stays as it is."""
     try:

@@ -66,7 +66,7 @@ class Gateway:
             try:
                 answer = self._post(what, body, min(max(left_s, 0.1), _ANSWER_S), safe)
                 if answer.status == 200:
-                    return _message(answer.body)
+                    return _answer(answer.body)
                 patience_s = self._may_be_asked_again(answer, safe, bool(tries))
                 self._client.avoid(answer.endpoint)
                 reason = _reason(answer.body, answer.status)
@@ -127,7 +127,7 @@ class Gateway:
         if answer.status != 200:
             self._may_be_asked_again(answer, True, True)
             raise NotSent(_reason(answer.body, answer.status))
-        self._token = str(_message(answer.body)["token"])
+        self._token = str(_answer(answer.body)["token"])
         return self._token
 
     def _may_be_asked_again(self, answer: "Answer", safe: bool, again: bool) -> float:
@@ -164,13 +164,18 @@ def pause(tries: int) -> None:
     sleep(longest * (0.25 + 0.75 * int.from_bytes(urandom(2)) / 65535))
 
 
-def _message(text: bytes) -> "Message":
-    found: Message = jsontext.loads_quickly(text)  # type: ignore[assignment]
+def _answer(text: bytes) -> "Message":
+    """What every answer of etcd begins with tells it from those of other servers."""
+    try:
+        found: Message = jsontext.loads_quickly(text)  # type: ignore[assignment]
+        found["header"]["cluster_id"]
+    except (errors.InvalidJson, KeyError, TypeError):
+        raise NoAnswer("what answers there is no etcd") from None
     return found
 
 
 def _reason(text: bytes, status: int) -> str:
     try:
-        return str(_message(text)["message"])
+        return str(jsontext.loads_quickly(text)["message"])  # type: ignore[index]
     except (errors.InvalidJson, KeyError, TypeError):
         return f"it answers with status {status}"

@@ -38,7 +38,7 @@ def open_store(place: str) -> "Store":
 
 
 def is_there(place: str) -> bool:
-    return os.path.lexists(f"{folder.place_of(place.partition('?lock=')[0])}/store")
+    return folder.is_there(f"{folder.place_of(place.partition('?lock=')[0])}/store")
 
 
 class Files:

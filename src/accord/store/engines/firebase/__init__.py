@@ -124,11 +124,11 @@ class Firebase:
         clock = self._clock.ask()
         head = Ask("head", None, known.etag if known is not None else "?")
         replies = self.rest.ask([head, *asks, *([clock] if clock else [])])
-        if clock:
-            self._clock.learn(replies.pop())
-        if replies[0].status == 304 and known is not None:
-            return known, replies[1:]
-        return self.head_of(replies[0]), replies[1:]
+        time = replies.pop() if clock else None
+        found = known if replies[0].status == 304 and known is not None else self.head_of(replies[0])
+        if time:
+            self._clock.learn(time)
+        return found, replies[1:]
 
     def head_of(self, reply: "Reply") -> "Head":
         """The last commit, as somebody was told it."""
@@ -136,7 +136,11 @@ class Firebase:
             if reply.etag == NULL_ETAG:
                 self.rest.put("head", record.first().node, NULL_ETAG)
             reply = self.rest.get("head", "?")
-        head = record.read(reply.value, reply.etag, self.rest.shown)
+            if not reply.etag:
+                raise errors.EngineUnreachable(
+                    path=self.rest.shown, reason="what answers there is no Realtime Database"
+                )
+        head = record.read(reply, self.rest.shown)
         known = self.known_head
         if known is not None and known.id == head.id:
             return known

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from accord.store.engines.firebase.keys import Node
+    from accord.store.engines.firebase.rest import Reply
 
 
 class State:
@@ -68,10 +69,10 @@ def first() -> Head:
     return Head({"s": {"r": 0, "e": epoch, "d": epoch, "i": urandom(10).hex(), "f": 0}}, "")
 
 
-def read(node: object, etag: str, place: str) -> Head:
+def read(reply: "Reply", place: str) -> Head:
     try:
-        return Head(node, etag)  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return Head(reply.value, reply.etag)
+    except (errors.InvalidJson, KeyError, TypeError, ValueError, AttributeError, IndexError):
         raise errors.NotAStore(path=place, reason="what lies under `head` is not accord's") from None
 
 

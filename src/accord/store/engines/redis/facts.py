@@ -77,5 +77,7 @@ def _log(wire: Wire, info: "dict[str, str]") -> str:
 
 
 def _info(text: "Reply") -> "dict[str, str]":
+    if not isinstance(text, bytes):
+        raise Lost("what answers is no Redis", unsure=False)
     pairs = [line.partition(":") for line in str(text, "utf-8", "replace").splitlines()]
     return {name: value for name, colon, value in pairs if colon}

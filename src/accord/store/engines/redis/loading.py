@@ -40,6 +40,8 @@ def load(server: Server, contents: "Iterable[Content]") -> None:
             for chunk in _chunks(items):
                 _run(server, LOAD, to, (gen, name, b"%d" % last, *chunk))
         _run(server, END_LOAD, (keys.meta, keys.log), (gen,))
+    except errors.EngineUnreachable:
+        raise  # that was waited for long enough; the next load takes away what is left
     except BaseException:
         _give_up(server, keys)
         raise

@@ -33,7 +33,7 @@ def open_store(place: str) -> "Store":
 
 
 def is_there(place: str) -> bool:
-    return os.path.lexists(folder.place_of(place))
+    return folder.is_there(folder.place_of(place))
 
 
 class Sqlite:
