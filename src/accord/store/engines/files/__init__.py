@@ -5,7 +5,6 @@ files are then moved into place; whoever finds that unfinished, after a crash, f
 Each thousand commits everything is flushed and the journal starts anew. docs/design/files.md has the reasons.
 """
 
-import os
 import time
 
 from accord import errors, platform
