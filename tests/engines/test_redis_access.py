@@ -22,8 +22,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from accord import errors
+from accord.store import open as stores
 from accord.store.contract import Append, Delete, Item, number_id
-from accord.store.open import open_store, remove
+from accord.store.open import open_store
 from accord.testing.conformance.tools import append, contents, put, take, value_of, values_of
 from tests.need import lack
 from tests.ports import free_port
@@ -94,7 +95,12 @@ def test_a_user_with_the_least_rights_can_do_everything(guarded: RedisServer) ->
         store.sync()
         store.now()
         assert set(contents(store).items) == {"c", "d/e"}
-    remove(url)
+    other = stores.beside(url, "bench-1")
+    assert use(other) == [b"1"]
+    before = [key for key in admin(guarded).keys("{least}*") if b"bench" not in key]
+    stores.remove(other)
+    assert sorted(admin(guarded).keys("{least}*")) == sorted(before)
+    stores.remove(url)
     assert admin(guarded).keys("{least}*") == []
     with pytest.raises(errors.EngineRefused, match="no permissions to access one of the keys"):
         open_store(guarded.url("of-others", login=f"least:{quote(SECRET, safe='')}"))

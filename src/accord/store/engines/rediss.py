@@ -11,8 +11,7 @@ def open_store(place: str) -> "Store":
     return redis.open_store(place, engine="rediss")
 
 
-def beside(place: str, name: str) -> str:
-    return redis.beside(place, name, engine="rediss")
+beside = redis.beside
 
 
 def remove(place: str) -> None:

@@ -18,14 +18,11 @@ def open_store(place: str, engine: str = "redis") -> "Store":
     return Redis(Address(engine, place))
 
 
-def beside(place: str, name: str, engine: str = "redis") -> str:
-    """With a prefix that begins as this one's."""
-    _need_driver(engine)
-    from accord.store.engines.redis.address import LONGEST_PREFIX, Address
+def beside(place: str, name: str) -> str:
+    """Among the keys of this one's prefix, where a user's rights end."""
     from accord.store.remote.place import with_option
 
-    prefix = Address(engine, place).prefix
-    return with_option(place, "prefix", f"{prefix[: LONGEST_PREFIX - len(name) - 1]}-{name}")
+    return with_option(place, "below", name)
 
 
 def remove(place: str, engine: str = "redis") -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _PORT = 6379
 _OPTIONS = {
     "prefix": "accord",
+    "below": "",  # another store among the keys of that prefix, to which whoever may use the one has rights as well
     "database": "",  # of a server on a socket, whose URL has no other place for it
     "wait": "",
     "waitaof": "",
@@ -25,7 +26,7 @@ _OPTIONS = {
     "key": "",
 }
 _IN_PREFIX = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-")
-LONGEST_PREFIX = 100
+_LONGEST_PREFIX = 100
 
 
 class Address:
@@ -33,9 +34,11 @@ class Address:
         self._place = place = Place(engine, text, _OPTIONS)
         options = place.options
         self.shown = place.shown
-        self.prefix = options["prefix"]
-        if not 0 < len(self.prefix) <= LONGEST_PREFIX or not _IN_PREFIX.issuperset(self.prefix):
-            raise place.wrong(f"a prefix has 1 to {LONGEST_PREFIX} letters, digits, _, ., : and -")
+        prefix, below = options["prefix"], options["below"]
+        if not 0 < len(prefix) <= _LONGEST_PREFIX or not _IN_PREFIX.issuperset(prefix + below):
+            raise place.wrong(f"a prefix has 1 to {_LONGEST_PREFIX} letters, digits, _, ., : and -")
+        # Braces make a Cluster keep all keys together.
+        self.root = f"{{{prefix}}}{':' * bool(below)}{below}".encode()
         self.timeout_s = self._seconds(options["timeout_s"])
         self.replicas = self._numbers("wait", 1)
         self.copies = self._numbers("waitaof", 2)

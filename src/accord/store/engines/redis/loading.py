@@ -28,7 +28,7 @@ _LITTER = b"litter:"
 
 def load(server: Server, contents: "Iterable[Content]") -> None:
     gen = new_epoch().encode()
-    keys = Keys(server.address.prefix, gen)
+    keys = Keys(server.address.root, gen)
     fields = _run(server, BEGIN_LOAD, (keys.meta,), (gen,))
     for field in fields:
         if field.startswith(_LITTER):
@@ -64,7 +64,7 @@ def _give_up(server: Server, keys: Keys) -> None:
 
 
 def _forget(server: Server, gen: bytes) -> None:
-    keys = Keys(server.address.prefix, gen)
+    keys = Keys(server.address.root, gen)
     names: list[bytes] = []
     while True:
         of_names = [key + name for name in names for key in (keys.items, keys.ids)]

@@ -37,11 +37,11 @@ class Stale(Exception):
 
 
 class Keys:
-    """The names of all keys; braces make a Cluster keep them together."""
+    """The names of all keys."""
 
-    def __init__(self, prefix: str, gen: bytes) -> None:
+    def __init__(self, root: bytes, gen: bytes) -> None:
         self.gen = gen
-        self.meta = b"{%b}" % prefix.encode()
+        self.meta = root
         self.log = self.meta + b":log"
         base = b"%b:%b:" % (self.meta, gen)
         self.heads = base + b"heads"
@@ -57,7 +57,7 @@ class Server:
         self.address = address
         self.facts = Facts()
         self.epoch = b""
-        self.keys = Keys(address.prefix, b"")
+        self.keys = Keys(address.root, b"")
         self._seen = (b"", 0, b"0")  # the newest that an answer showed: epoch, revision, its place in the log
         self._idle: list[Wire] = []
         self._node = address.nodes[0] if address.nodes else None
@@ -218,7 +218,7 @@ class Server:
             b"%d" % revision,
             place,
         )
-        keys = Keys(self.address.prefix, b"")
+        keys = Keys(self.address.root, b"")
         found = self.run(wire, OPEN, (keys.meta, keys.log), arguments)[0]
         if found[0] == b"format":
             raise errors.StoreTooNew(path=self.address.shown, found=int(found[1]), known=scripts.FORMAT)
@@ -226,7 +226,7 @@ class Server:
             raise self.address.refused(f"its user may not use {found[1].decode()}")
         self.epoch = found[0]
         if found[1] != self.keys.gen:
-            self.keys = Keys(self.address.prefix, found[1])
+            self.keys = Keys(self.address.root, found[1])
 
 
 OPEN = Script(scripts.OPEN)
