@@ -4,7 +4,6 @@ import datetime
 import ipaddress
 import re
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -288,7 +287,7 @@ def test_a_server_that_wants_a_certificate_gets_one(authority: Authority) -> Non
 
 def test_tls_to_a_server_without_is_told(server: RedisServer) -> None:
     """It waits for the end of what it takes for a command."""
-    with pytest.raises(errors.EngineUnreachable, match="Timeout"):
+    with pytest.raises(errors.EngineUnreachable, match="no answer in time"):
         open_store(f"rediss://localhost:{server.port}?timeout_s=0.2")
 
 
@@ -397,13 +396,14 @@ def test_a_server_that_is_reading_its_data_is_not_asked_what_it_keeps(server: Re
         use(relay.url("loading"))
 
 
-def test_without_its_driver(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name == "redis" or name.startswith("redis.")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "redis", None)
-    for engine in ("redis", "rediss"):
-        with pytest.raises(errors.DriverMissing, match=rf"{engine} needs.*pip install 'accord\[redis\]'"):
-            open_store(f"{engine}://127.0.0.1:{server.port}")
+def test_a_server_with_all_the_clients_that_it_takes_is_waited_for(server: RedisServer) -> None:
+    first = use(server.url("crowded"))
+    with redis_of_its_own(maxclients="1") as crowded, closing(crowded.client()) as only:
+        only.ping()
+        with pytest.raises(errors.EngineUnreachable, match="maxclients"):
+            open_store(crowded.url("crowded"))
+        only.close()
+        assert use(crowded.url("crowded")) == first
 
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])

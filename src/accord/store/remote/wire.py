@@ -4,7 +4,17 @@ On bare sockets: `socket` and `ssl` are imported only for `https`.
 """
 
 import os
-from _socket import IPPROTO_TCP, SHUT_RDWR, SO_KEEPALIVE, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY, getaddrinfo, socket
+from _socket import (
+    AF_UNIX,
+    IPPROTO_TCP,
+    SHUT_RDWR,
+    SO_KEEPALIVE,
+    SOCK_STREAM,
+    SOL_SOCKET,
+    TCP_NODELAY,
+    getaddrinfo,
+    socket,
+)
 from binascii import b2a_base64
 from time import monotonic
 
@@ -131,20 +141,21 @@ def connect(endpoint: Endpoint, tls: "ssl.SSLContext | None", deadline: float) -
     """A connection to use; `NotSent` says why there is none."""
     proxy = _proxy_for(endpoint) if endpoint.secure else None
     try:
-        bare = _dial(*(proxy[:2] if proxy else (endpoint.host, endpoint.port)), deadline)
+        bare = dial(*(proxy[:2] if proxy else (endpoint.host, endpoint.port)), deadline)
     except (OSError, ValueError) as error:
         raise NotSent(f"{'the proxy of ' if proxy else ''}{endpoint.shown}: {words(error)}") from None
     wire = Wire(bare)
     try:
         if proxy:
             _tunnel(wire, endpoint, proxy[2], deadline)
-        return Wire(_secured(bare, endpoint, tls, deadline)) if endpoint.secure else wire
+        return Wire(secured(bare, endpoint, tls, deadline)) if endpoint.secure else wire
     except BaseException:
         wire.close()
         raise
 
 
-def _secured(bare: socket, endpoint: Endpoint, tls: "ssl.SSLContext | None", deadline: float) -> socket:
+def secured(bare: socket, endpoint: Endpoint, tls: "ssl.SSLContext | None", deadline: float) -> socket:
+    """The same connection over TLS; whoever it is at the other end is who the endpoint names."""
     import socket as sockets
     import ssl
 
@@ -161,7 +172,7 @@ def _secured(bare: socket, endpoint: Endpoint, tls: "ssl.SSLContext | None", dea
         raise NotSent(f"{endpoint.shown}: {words(error)}") from None
 
 
-def _dial(host: str, port: int, deadline: float) -> socket:
+def dial(host: str, port: int, deadline: float) -> socket:
     # A name in ASCII needs no codec, which would have to be imported.
     name = host.encode() if host.isascii() else host
     failure: OSError = TimeoutError("timed out")
@@ -179,6 +190,18 @@ def _dial(host: str, port: int, deadline: float) -> socket:
             connection.close()
             raise
     raise failure
+
+
+def dial_file(path: str, deadline: float) -> socket:
+    """A connection to a socket of this machine."""
+    connection = socket(AF_UNIX, SOCK_STREAM)
+    try:
+        connection.settimeout(max(0.001, deadline - monotonic()))
+        connection.connect(path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _proxy_for(endpoint: Endpoint) -> "tuple[str, int, str] | None":

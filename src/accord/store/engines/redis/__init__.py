@@ -3,15 +3,12 @@
 One Lua script makes a commit, one answers reads, and a stream is the log that watches follow.
 """
 
-from accord import errors
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from accord.store.protocols import Store
 
 
 def open_store(place: str, engine: str = "redis") -> "Store":
-    _need_driver(engine)
     from accord.store.engines.redis.address import Address
     from accord.store.engines.redis.store import Redis
 
@@ -26,7 +23,6 @@ def beside(place: str, name: str) -> str:
 
 
 def remove(place: str, engine: str = "redis") -> None:
-    _need_driver(engine)
     from accord.store.engines.redis import loading
     from accord.store.engines.redis.address import Address
     from accord.store.engines.redis.server import Server
@@ -36,10 +32,3 @@ def remove(place: str, engine: str = "redis") -> None:
         loading.remove(server)
     finally:
         server.close()
-
-
-def _need_driver(engine: str) -> None:
-    try:
-        import redis  # noqa: F401 - the driver, of the same name
-    except ModuleNotFoundError:
-        raise errors.DriverMissing(engine=engine, package="'accord[redis]'") from None

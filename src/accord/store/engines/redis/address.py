@@ -2,16 +2,13 @@
 
 import os
 
-from redis import connection as driver
-
 from accord import errors
+from accord.store.remote import wire
 from accord.store.remote.place import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    Driver = Any  # a connection of redis-py, whose methods have no types
+    import ssl
 
 _PORT = 6379
 _OPTIONS = {
@@ -44,37 +41,41 @@ class Address:
         self.copies = self._numbers("waitaof", 2)
         if self.replicas and self.copies:
             raise place.wrong("wait and waitaof exclude each other")
-        self._tls = engine == "rediss"
-        if self._tls and not place.hosts:
+        self.is_secure = engine == "rediss"
+        self._context: ssl.SSLContext | None = None
+        if self.is_secure and not place.hosts:
             raise place.wrong("TLS needs a host")
         self._files = {name: self._file(name) for name in ("ca", "cert", "key") if options[name]}
         database = options["database"] or (place.path if place.hosts else "")
-        self._database = self._number("the database", database)
+        self.database = self._number("the database", database)
         self.nodes = [place.address(host, _PORT) for host in place.hosts]
 
-    def connection(self, node: "tuple[str, int] | None") -> "Driver":
-        """Not connected yet, and never tried a second time by itself: only who asks knows what may be asked twice."""
-        place = self._place
-        kind: Driver = driver.UnixDomainSocketConnection if node is None else driver.Connection
-        how: dict[str, Any] = {
-            "db": self._database,
-            "username": place.user or None,
-            "password": place.password or None,
-            "socket_timeout": self.timeout_s,
-            "socket_connect_timeout": self.timeout_s,
-            "driver_info": None,  # else each connection costs two more round trips
-            "protocol": 2,
-        }
-        if node is None:
-            how["path"] = f"/{place.path}"
-        else:
-            how["host"], how["port"] = node
-        if self._tls:
-            kind = driver.SSLConnection
-            how["ssl_ca_certs"] = self._files.get("ca")
-            how["ssl_certfile"] = self._files.get("cert")
-            how["ssl_keyfile"] = self._files.get("key")
-        return kind(**how)
+    @property
+    def socket(self) -> str:
+        """Where the server is, if it names no host."""
+        return f"/{self._place.path}"
+
+    @property
+    def login(self) -> "tuple[bytes, ...]":
+        """A user, if there is one, and a password; nothing where neither is given."""
+        user, password = self._place.user, self._place.password
+        if not user:
+            return (password.encode(),) if password else ()
+        return user.encode(), password.encode()
+
+    @property
+    def shows_none(self) -> bool:
+        """It has no certificate of its own to show."""
+        return self.is_secure and "cert" not in self._files
+
+    def tls(self) -> "ssl.SSLContext":
+        """What to secure connections with."""
+        if self._context is None:
+            try:
+                self._context = wire.tls_context(*[self._files.get(name, "") for name in ("ca", "cert", "key")])
+            except OSError as error:
+                raise self.refused(f"TLS failed, {wire.words(error)}") from None
+        return self._context
 
     def refused(self, reason: str) -> errors.EngineRefused:
         return errors.EngineRefused(path=self.shown, reason=self.without_password(reason))
@@ -109,7 +110,7 @@ class Address:
         return int(text)
 
     def _file(self, name: str) -> str:
-        if not self._tls:
+        if not self.is_secure:
             raise self._place.wrong(f"{name} is for TLS: write rediss:// instead of redis://")
         path = os.path.expanduser(self._place.options[name])
         if not os.access(path, os.R_OK):

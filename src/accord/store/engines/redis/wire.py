@@ -1,13 +1,12 @@
 """One connection: it sends commands and reads the answers, and tells in accord's words what went wrong."""
 
 import select
-import socket
-import ssl
-
-from redis import exceptions
+from _socket import SHUT_RDWR, socket
+from time import monotonic
 
 from accord import errors
 from accord.store.engines.redis.address import Address
+from accord.store.remote.wire import Endpoint, NotSent, NotTrusted, dial, dial_file, secured, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +29,9 @@ _BUSY = {
 }
 
 _NO_REDIS = "what answers is no Redis"
+
+_TRUST = "ca=FILE in the URL names who signed its certificate, which must be valid for the URL's host"
+_SHOW = "cert=FILE and key=FILE in the URL name the certificate that it wants to see"
 
 
 class Lost(Exception):
@@ -64,29 +66,19 @@ class Wire:
         """Connect. What the server answers to a wrong user is an error of accord, and all else `Lost`."""
         self._address = address
         self._node = node
-        self._driver = driver = address.connection(node)
-        try:
-            driver.connect()
-            self._link = driver._sock  # its own way to read costs as much as all else that a client does
-        except exceptions.AuthenticationError as error:
-            raise address.refused(_said(error)) from None
-        except exceptions.BusyLoadingError:
-            raise Lost(_BUSY["LOADING"], unsure=False) from None
-        except (exceptions.ConnectionError, exceptions.TimeoutError) as error:
-            if isinstance(cause := error.__context__, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
-                raise self._not_trusted(cause) or address.refused(f"TLS failed, {cause.reason or cause}") from None
-            raise Lost(_said(error), unsure=False) from None
-        except exceptions.InvalidResponse:
-            raise Lost(_NO_REDIS, unsure=False) from None
-        except exceptions.ResponseError as error:
-            raise self._error(str(error)) from None
-        except OSError as error:  # of a certificate's file
-            raise address.refused(f"TLS failed, {error}") from None
-        self._within_s = address.timeout_s  # how long it waits for each piece of an answer
+        self._link = self._dialled()
+        self._within_s = 0.0  # how long it waits for each piece of an answer
         self._text = b""  # that came, from `_at` on not read yet
         self._at = 0
         self._poll = select.poll()
         self._poll.register(self._link, select.POLLIN)
+        try:
+            self._enter()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, Lost):
+                error.unsure = False  # nothing was asked of it yet
+            raise
 
     def ask(self, *commands: bytes, timeout_s: "float | None" = None) -> "list[Reply]":
         """Send all at once; the answer to each. An error answered to one is raised, once all were read."""
@@ -100,14 +92,8 @@ class Wire:
             found = [self._reply() for _ in commands]
         except TimeoutError:
             raise Lost(f"no answer came within {within_s:.3g} s", unsure=True) from None
-        except ssl.SSLError as error:
-            if isinstance(error, ssl.SSLEOFError):  # what it said before may have been lost with the connection
-                raise Lost(
-                    "it ended the connection; it may want to see a certificate: cert=FILE and key=FILE", True
-                ) from None
-            raise self._not_trusted(error) or Lost(_said(error), unsure=True) from None
         except (OSError, EOFError) as error:
-            raise Lost(_said(error), unsure=True) from None
+            raise self._lost(error) from None
         except ValueError:
             raise Lost(_NO_REDIS, unsure=True) from None
         for answer in found:
@@ -122,13 +108,40 @@ class Wire:
     def interrupt(self) -> None:
         """Wake whoever waits for an answer in another thread; the connection is of no more use."""
         try:
-            # Not the method of TLS, which is not for threads.
-            socket.socket.shutdown(self._link, socket.SHUT_RDWR)
+            socket.shutdown(self._link, SHUT_RDWR)  # not the method of TLS, which is not for threads
         except OSError:
             pass
 
     def close(self) -> None:
-        self._driver.disconnect()
+        self._link.close()
+
+    def _dialled(self) -> socket:
+        address = self._address
+        deadline = monotonic() + address.timeout_s
+        tls = address.tls() if address.is_secure else None
+        try:
+            if self._node is None:
+                return dial_file(address.socket, deadline)
+            bare = dial(*self._node, deadline)
+        except (OSError, ValueError) as error:
+            raise Lost(words(error), unsure=False) from None
+        if tls is None:
+            return bare
+        try:
+            return secured(bare, Endpoint(*self._node, secure=True), tls, deadline)
+        except NotTrusted as error:
+            raise address.refused(f"TLS failed, {error}: {_SHOW if 'alert' in str(error) else _TRUST}") from None
+        except NotSent as error:
+            raise Lost(str(error), unsure=False) from None
+
+    def _enter(self) -> None:
+        """Say who comes, and choose the database."""
+        address = self._address
+        commands = [pack(b"AUTH", *address.login)] if address.login else []
+        if address.database:
+            commands.append(pack(b"SELECT", b"%d" % address.database))
+        if commands:
+            self.ask(*commands)
 
     def _reply(self) -> "Reply":
         line = self._line()
@@ -170,17 +183,13 @@ class Wire:
             raise EOFError("it ended the connection")
         return piece
 
-    def _not_trusted(self, error: ssl.SSLError) -> "errors.EngineRefused | None":
-        """If one side does not take the other's certificate, which is before any command is done."""
-        if isinstance(error, ssl.SSLCertVerificationError):
-            reason = error.verify_message.rstrip(".")
-            cure = "ca=FILE in the URL names who signed its certificate, which must be valid for the URL's host"
-        elif any(word in (error.reason or "") for word in ("CERTIFICATE", "UNKNOWN_CA")):
-            reason = str(error.reason)
-            cure = "cert=FILE and key=FILE in the URL name the certificate that it wants to see"
-        else:
-            return None
-        return self._address.refused(f"TLS failed, {reason}: {cure}")
+    def _lost(self, error: Exception) -> Exception:
+        """What it means that the connection broke."""
+        if "ALERT" in (getattr(error, "reason", None) or ""):  # it comes before any command is done
+            return self._address.refused(f"TLS failed, {words(error)}: {_SHOW}")
+        said = "it ended the connection" if type(error).__name__ == "SSLEOFError" else words(error)
+        # How much of an alert comes before the connection's end is a matter of luck.
+        return Lost(f"{said}; if it is for want of a certificate, {_SHOW}" if self._address.shows_none else said, True)
 
     def _error(self, text: str) -> Exception:
         code, said = _code(text)
@@ -191,6 +200,8 @@ class Wire:
             return Elsewhere(self._moved_to(said))
         if code in _BUSY:
             return Lost(_BUSY[code], unsure=False)
+        if "max number of clients" in said:
+            return Lost("it has as many clients as it takes (maxclients)", unsure=False)
         if code == "OOM":
             return errors.StorageFull(path=path)
         if code == "MISCONF":
@@ -208,10 +219,6 @@ class Wire:
 
 def pack(*parts: bytes) -> bytes:
     return b"*%d\r\n%b" % (len(parts), b"".join([b"$%d\r\n%b\r\n" % (len(part), part) for part in parts]))
-
-
-def _said(error: Exception) -> str:
-    return str(error).strip().rstrip(".") or type(error).__name__
 
 
 def _code(text: str) -> "tuple[str, str]":
