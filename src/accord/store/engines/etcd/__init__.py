@@ -58,6 +58,7 @@ class Etcd:
         self.known_home: Home | None = None
         self._skew_s = _seconds(place, "clock_skew_s")
         self._lasts: dict[str, int] = {}
+        self._rivals: dict[str, int] = {}
         self._opened = Opened(place.shown)
 
     def snapshot(self) -> "protocols.Snapshot":
@@ -133,6 +134,15 @@ class Etcd:
         if len(self._lasts) >= _MOST_LASTS:
             self._lasts = {}
         self._lasts[collection] = max(last, self._lasts.get(collection, 0))
+
+    def rivals(self, collection: str) -> int:
+        """How many appends of others came in between lately."""
+        return self._rivals.get(collection, 0)
+
+    def remember_rivals(self, collection: str, count: int) -> None:
+        count = max(count, self._rivals.pop(collection, 0) // 2)
+        if count and len(self._rivals) < _MOST_LASTS:
+            self._rivals[collection] = count
 
 
 def _seconds(place: Place, option: str) -> float:
