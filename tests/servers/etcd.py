@@ -120,6 +120,7 @@ class Cluster:
         self.folder = Path(tempfile.mkdtemp(prefix="accord-etcd-", dir=parent))
         hosts = hosts or ["127.0.0.1"] * size
         self.members = [Member(f"n{number}", self.folder / f"n{number}", host) for number, host in enumerate(hosts)]
+        self.ctl_options: list[str] = []
         for member in self.members:
             member.options = list(options)
 
@@ -169,7 +170,7 @@ class Cluster:
         """What etcdctl says."""
         one = member or self.members[0]
         answer = subprocess.run(
-            [*one.words, program("etcdctl"), f"--endpoints={one.scheme}://{one.address}", *words],
+            [*one.words, program("etcdctl"), f"--endpoints={one.scheme}://{one.address}", *self.ctl_options, *words],
             env={**os.environ, "ETCDCTL_API": "3"},
             capture_output=True,
             text=True,

@@ -81,6 +81,14 @@ class Etcd:
         self._opened.check()
         return Watch(self, tuple(prefixes), since, epoch)
 
+    @property
+    def server(self) -> str:
+        status, _ = self.gateway.status()
+        return f"etcd {status['version']}, whose database has {int(status['dbSize']) / 1e6:.1f} MB"
+
+    def server_clock_s(self) -> float:
+        return self.gateway.status()[1]
+
     def now(self) -> Instant:
         self._opened.check()
         return self.now_in(self.home().epoch)

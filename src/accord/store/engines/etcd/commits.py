@@ -90,22 +90,19 @@ class Commit:
             return self._try_alone()
         self._know_heads()
         try:
-            guesses = self._guesses()
+            guesses = self._guesses(len(compare))
         except errors.InvalidKey:
             self._verify(home, compare)
             raise
         if not self._writes:
             return self._verify(home, compare)
-        asked = guesses[0].operations
-        if guesses[0].changed:
-            asked = [self._nested(guesses)]
-        answer = self._write(compare, asked, [range_of(self._keys.epoch, keys_only=True)])
-        if not answer.get("succeeded"):
-            self._learn_why(home, answer["responses"])
-            return None
-        if not guesses[0].changed:
-            return self._done(home, answer, guesses[0])
-        right = self._right(guesses, answer["responses"][0]["response_txn"])
+        first, *more = guesses
+        otherwise = [range_of(self._keys.epoch, keys_only=True)]
+        if first.changed:
+            # Not all guesses side by side: etcd's quota counts only what is put at the top.
+            otherwise.append(requests.nested(compare, [self._nested(more)] if more else self._ranges_of_lasts(), []))
+        answer = self._write([*compare, *first.compare], first.operations, otherwise)
+        right = first if answer.get("succeeded") else self._learn(home, more, answer["responses"])
         return self._done(home, answer, right) if right else None
 
     def _try_alone(self) -> Committed | None:
@@ -125,10 +122,15 @@ class Commit:
             return self._done(now.home, answer, guess) if answer.get("succeeded") else None
 
     def _is_too_much(self, compare: "list[Message]") -> bool:
-        """Etcd counts on each way through a txn the most of comparisons and operations of each level."""
         size = sum(len(one["key"]) + len(one.get("range_end", "")) for one in compare)
+        return size > _MOST_COMPARED_BYTES or self._size_of_txn(len(compare)) > requests.MOST
+
+    def _size_of_txn(self, compared: int, guesses: int = 1) -> int:
+        """As etcd counts it: on the longest way, of each level the most of its comparisons and operations."""
         made = len(self._writes) + len({write.collection for write in self._writes}) + 1
-        return size > _MOST_COMPARED_BYTES or len(compare) + _MOST_LEVELS + made > requests.MOST
+        outside = max(compared + len(self._counted), made)
+        inside = max(compared, len(self._counted)) if self._counted else 0
+        return outside + inside + (_MOST_LEVELS + made if guesses > 1 else 0)
 
     def _know_heads(self) -> None:
         """Of collections that are counted the last number, and once of those that are checked whether they are so."""
@@ -161,7 +163,7 @@ class Commit:
             for check in self._checks:
                 self._must_be(check.collection not in unknown or isinstance(check, ItemIs) or _holds(now, check))
 
-    def _guesses(self) -> "list[_Guess]":
+    def _guesses(self, compared: int) -> "list[_Guess]":
         """What is written, for the last numbers that are known; and where rivals move them, for those to come."""
         if not self._sure and self._is_beyond():
             self._read_heads(set(self._counted))
@@ -169,19 +171,23 @@ class Commit:
         first = self._guess(self._lasts)
         if not self._misses:
             self._moved = {name for name in self._counted if self._store.rivals(name)}
-        wanted = max(1 << min(self._misses, _MOST_LEVELS), *(1 + self._store.rivals(name) for name in self._counted), 1)
+        if not self._moved or self._size_of_txn(compared, 2) > requests.MOST:
+            return [first]
+        wanted = max(1 << min(self._misses, _MOST_LEVELS), *(1 + self._store.rivals(name) for name in self._moved))
         count = min(wanted, _MOST_GUESSES, _MOST_GUESSED_BYTES // _size(first.operations), self._room(first))
         return [first, *(self._guess(self._lasts_after(more)) for more in range(1, count))]
 
     def _nested(self, guesses: "list[_Guess]") -> "Message":
         """The right one is searched for by halves: etcd's gateway takes long for what is nested deeply."""
         if len(guesses) == 1:
-            ranges = [range_of(self._keys.last(collection)) for collection in self._counted]
-            return requests.nested(guesses[0].compare, guesses[0].operations, ranges)
+            return requests.nested(guesses[0].compare, guesses[0].operations, self._ranges_of_lasts())
         half = len(guesses) // 2
         pivot = self._pivot(guesses[0])
         is_less = requests.has_less(self._keys.last(pivot), b"%d" % guesses[half].lasts[pivot])
         return requests.nested([is_less], [self._nested(guesses[:half])], [self._nested(guesses[half:])])
+
+    def _ranges_of_lasts(self) -> "list[Message]":
+        return [range_of(self._keys.last(collection)) for collection in self._counted]
 
     def _pivot(self, guess: "_Guess") -> str:
         """A collection whose last number tells which guess is right."""
@@ -212,9 +218,23 @@ class Commit:
         )
 
     def _write(self, compare: "list[Message]", made: "list[Message]", otherwise: "list[Message]") -> "Message":
-        return self._store.gateway.txn(compare, made, otherwise, self._left_s(), safe=False)
+        before = self._store.gateway.revision
+        try:
+            return self._store.gateway.txn(compare, made, otherwise, self._left_s(), safe=False)
+        except errors.StorageFull:
+            self._be_sure_that_nobody_wrote(before)
+            raise
+
+    def _be_sure_that_nobody_wrote(self, before: int) -> None:
+        """What takes the last room is made, and etcd says the same of it as of what it refuses."""
+        answer = self._store.gateway.txn([], [range_of(self._keys.log, keys_only=True)])
+        found = found_in(answer["responses"][0])
+        if found and mod_of(found[0]) > before:
+            raise errors.OutcomeUnknown(path=self._store.path, reason="it has no more room")
 
     def _done(self, home: "Home", answer: "Message", guess: "_Guess") -> Committed:
+        if answer["header"]["cluster_id"] != home.cluster:
+            self._store.forget_home()  # put back from a copy meanwhile
         for collection, last in {**self._lasts, **guess.changed}.items():
             self._store.remember_last(collection, last)
         for collection, last in self._lasts.items():
@@ -251,31 +271,36 @@ class Commit:
         keys = jsontext.dumps([[collection, id] for collection, id in values])
         return [*made, requests.put(self._keys.log, keys.encode())]
 
-    def _right(self, guesses: "list[_Guess]", nested: "Message") -> "_Guess | None":
-        """The one that was made; None: the last numbers are others, and known now."""
-        while len(guesses) > 1:
-            half = len(guesses) // 2
-            guesses = guesses[:half] if nested.get("succeeded") else guesses[half:]
+    def _learn(self, home: "Home", guesses: "list[_Guess]", responses: "list[Message]") -> "_Guess | None":
+        """Which other guess was made; None: none, and the last numbers are known now; or why nothing was."""
+        epoch = found_in(responses[0])
+        if not epoch or mod_of(epoch[0]) != home.guard:
+            self._store.forget_home()
+            self._must_be(self._snapshot is None and not self._checks)
+            self._lasts = {}
+            return None
+        nested = responses[1]["response_txn"] if len(responses) > 1 else {}
+        self._must_be(bool(nested.get("succeeded")))
+        if guesses:
             nested = nested["responses"][0]["response_txn"]
-        if nested.get("succeeded"):
-            return guesses[0]
+            while len(guesses) > 1:
+                half = len(guesses) // 2
+                guesses = guesses[:half] if nested.get("succeeded") else guesses[half:]
+                nested = nested["responses"][0]["response_txn"]
+            if nested.get("succeeded"):
+                return guesses[0]
+        self._learn_lasts(nested["responses"])
+        return None
+
+    def _learn_lasts(self, responses: "list[Message]") -> None:
         self._misses += 1
-        for collection, response in zip(self._counted, nested["responses"], strict=True):
+        for collection, response in zip(self._counted, responses, strict=True):
             found = found_in(response)
             last = int(value_of(found[0])) if found else 0
             if last != self._lasts[collection]:
                 self._moved.add(collection)
                 self._lasts[collection] = last
         self._sure = True
-        return None
-
-    def _learn_why(self, home: "Home", responses: "list[Message]") -> None:
-        """A conflict, unless the home alone is another."""
-        epoch = found_in(responses[0])
-        self._must_be(not epoch or mod_of(epoch[0]) != home.guard)
-        self._store.forget_home()
-        self._must_be(self._snapshot is None and not self._checks)
-        self._lasts = {}
 
     def _verify(self, home: "Home", compare: "list[Message]") -> Committed:
         answer = self._store.gateway.txn(compare, [range_of(self._keys.log, keys_only=True)], [], self._left_s())
