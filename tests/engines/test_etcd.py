@@ -34,7 +34,8 @@ from accord.testing.conformance.tools import (
     values_of,
 )
 from tests.often import often
-from tests.servers.etcd import Cluster, etcd_server, free_ports
+from tests.ports import free_ports
+from tests.servers.etcd import Cluster, etcd_server
 from tests.servers.etcd_between import LOST, Between
 
 pytestmark = pytest.mark.covers("S2")

@@ -47,6 +47,7 @@ class Member:
         self.name = name
         self.folder = folder
         self.host = host
+        self.peer_host = host
         self.client_port, self.peer_port = free_ports(2)
         self.options: list[str] = []
         self.scheme = "http"
@@ -59,7 +60,7 @@ class Member:
 
     @property
     def peer(self) -> str:
-        return f"{self.name}=http://{self.host}:{self.peer_port}"
+        return f"{self.name}=http://{self.peer_host}:{self.peer_port}"
 
     def start(self, cluster: str) -> None:
         """Without waiting for it to answer, which in a cluster it does only together with others."""
