@@ -20,7 +20,6 @@ from accord.store.open import open_store
 from accord.store.protocols import Store
 from accord.store.transaction import Transaction, transact
 from accord.testing.conformance.tools import append, seconds, values_of
-from tests.often import often
 from tests.robustness.histories_crew import Crew
 from tests.robustness.test_histories import check_box
 from tests.servers.etcd import Cluster, Member
@@ -203,13 +202,12 @@ def test_nothing_is_lost_when_the_leader_is(team: Team, tmp_path: Path, what: st
     with Load(team.url()) as load, Crew("operate", url, tmp_path) as crew:
         for n in range(2):
             crew.start(f"w{n}", seed=n, is_faulty=False)
-        for _ in range(max(1, often(2))):
-            hear(crew, 20)
-            load.go_on(5)
-            team.befall(what, team.leader())
-            load.go_on(20)
-            hear(crew, 40)
-            team.heal()
+        hear(crew, 20)
+        load.go_on(5)
+        team.befall(what, team.leader())
+        load.go_on(20)
+        hear(crew, 40)
+        team.heal()
         load.go_on(10)
         hear(crew, 20)
     load.check()
@@ -227,7 +225,7 @@ def hear(crew: Crew, operations: int) -> None:
 @pytest.mark.covers("S7")
 def test_who_reaches_only_the_old_leader_reads_nothing_stale(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     """It refuses, from the first moment on, and says that it has no majority; the others go on."""
-    monkeypatch.setattr(gateway, "_ELECTION_S", 2.0)
+    monkeypatch.setattr(gateway, "_ELECTION_S", 1.0)
     monkeypatch.setattr(gateway, "_ATTEMPT_S", 0.5)
     leader = team.leader()
     url = team.url(leader)
@@ -237,14 +235,13 @@ def test_who_reaches_only_the_old_leader_reads_nothing_stale(team: Team, monkeyp
             append(outside, "c")
             team.befall("cut off", leader)
             asked = time.monotonic()
-            # Before the others have even noticed: what it answers now would be true, but it cannot know that.
+            # The first of these reads come before anybody has noticed.
             with ThreadPoolExecutor() as pool:
                 reads = [pool.submit(refusal, inside) for _ in range(4)]
                 insist(outside, lambda tx: give_back(tx, "ann", first), "give")
                 second = insist(outside, lambda tx: take(tx, "ben", "t2"), "take2")
                 assert second > first
-                assert {read.result() for read in reads} <= {"", "ENGINE_UNREACHABLE"}
-            assert refusal(inside) == "ENGINE_UNREACHABLE"
+                assert {read.result() for read in reads} == {"ENGINE_UNREACHABLE"}
             assert time.monotonic() - asked < 30
             with pytest.raises(errors.AccordError) as refused:
                 append(inside, "c")
@@ -262,13 +259,12 @@ def through(members: list[Member], team: Team, url: str) -> str:
 
 
 def refusal(store: Store) -> str:
-    """Of a read of the lock: the error's code; an answer must be the one of before the cut."""
+    """What a read of the lock says: the error's code, or who holds it."""
     try:
         with store.snapshot() as snapshot:
-            assert locks.find(Transaction(store, snapshot), "door").owner == "ann"
+            return locks.find(Transaction(store, snapshot), "door").owner
     except errors.AccordError as error:
         return error.code
-    return ""
 
 
 @pytest.mark.more

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 PORT = 2379
 _ATTEMPT_S = 3.0  # for a read, before another member is asked
-_ANSWER_S = 15.0  # for a commit; the server gives up after 7 s
+_ANSWER_S = 9.0  # for a commit; the server gives up after 7 s, and one that does not even say so was stopped
 _GONE_S = 2.0  # as long as nobody listens, somebody may be starting it
 _ELECTION_S = 10.0  # without a leader; choosing one takes a second or three
 _FIRST_PAUSE_S = 0.01
