@@ -93,9 +93,12 @@ class Gateway:
         """What a member says of itself, and its clock's seconds since 1970, to half a second."""
         from email.utils import parsedate_to_datetime
 
-        answer = self._post("maintenance/status", b"{}", _ANSWER_S, True)
-        self._raise_known(_reason(answer.body, answer.status), answer.status)
-        return _message(answer.body), parsedate_to_datetime(answer.headers["date"]).timestamp() + 0.5
+        try:
+            answer = self._post("maintenance/status", b"{}", _ANSWER_S, True)
+            self._raise_known(_reason(answer.body, answer.status), answer.status)
+            return _answer(answer.body), parsedate_to_datetime(answer.headers["date"]).timestamp() + 0.5
+        except (NotSent, NoAnswer) as error:
+            raise self.unreachable(str(error)) from None
 
     def watch(self, asked: "Message", timeout_s: float) -> Stream:
         """The stream of a watch; any error is `NotSent` or `NoAnswer`, and another member should be asked."""
