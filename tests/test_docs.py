@@ -115,6 +115,13 @@ def test_the_transcript_in_the_readme_is_what_the_demo_prints() -> None:
     ]
 
 
+@pytest.mark.covers("Q6")
+def test_every_engine_that_keeps_something_has_a_guide() -> None:
+    guides = {page.stem for page in (DOCS / "engines").glob("*.md")}
+    assert guides == set(engines()) - {"memory", "rediss"}  # rediss is redis, over TLS
+
+
+@pytest.mark.covers("Q6")
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if "```console" in page.read_text()], ids=lambda page: page.stem
 )

@@ -139,7 +139,7 @@ def test_all_that_is_read_is_linearizable(between: Between, watched: Store) -> N
         assert asked["success"]
 
 
-@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("reverse", [False, pytest.param(True, marks=pytest.mark.more)])
 def test_a_page_of_a_long_collection_asks_for_an_exact_range(between: Between, watched: Store, reverse: bool) -> None:
     """etcd walks over all keys of a range, whatever the limit."""
     fill = [Append("long", b"") for _ in range(50)]

@@ -96,7 +96,6 @@ def use(url: str) -> list[bytes]:
         return values_of(store, "c")
 
 
-@pytest.mark.covers("S15")
 def test_a_certificate_of_the_authority_gets_in(secured: Cluster, authority: Authority) -> None:
     url = secured.url("tls", query=query(authority))
     with closing(open_store(url)) as store, store.watch(["c"], 0) as watch:
@@ -159,7 +158,6 @@ def guarded() -> Iterator[Cluster]:
 LOGIN = "accord:pass%3Aword@"
 
 
-@pytest.mark.covers("S15")
 def test_a_role_for_the_prefix_is_enough(guarded: Cluster) -> None:
     with closing(open_store(guarded.url("team", login=LOGIN))) as store, store.watch(["c"], 0) as watch:
         for n in range(3):
@@ -174,7 +172,6 @@ def test_a_role_for_the_prefix_is_enough(guarded: Cluster) -> None:
         assert append(store, "c").numbers == (4,)
 
 
-@pytest.mark.covers("S15")
 @pytest.mark.parametrize(
     ("prefix", "login", "reason"),
     [
@@ -224,6 +221,7 @@ def test_a_token_is_renewed_when_the_member_was_started_again(guarded: Cluster) 
         assert len(take(watch, 1)) == 1
 
 
+@pytest.mark.more  # who listens looks around every five seconds
 def test_a_right_that_is_taken_away_ends_a_watch(guarded: Cluster) -> None:
     url = guarded.url("team/revoked", login="leaver:pass@")
     guarded.ctl("user", "add", "leaver:pass")
