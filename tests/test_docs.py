@@ -14,6 +14,7 @@ import pytest
 from accord.store.open import engines
 from tests.need import need
 from tests.ports import free_port
+from tests.servers.etcd import Cluster, program
 from tests.servers.firebase import FirebaseServer
 from tests.servers.redis import redis_of_its_own
 from tools import reference
@@ -114,6 +115,13 @@ def test_the_transcript_in_the_readme_is_what_the_demo_prints() -> None:
     ]
 
 
+@pytest.mark.covers("Q6")
+def test_every_engine_that_keeps_something_has_a_guide() -> None:
+    guides = {page.stem for page in (DOCS / "engines").glob("*.md")}
+    assert guides == set(engines()) - {"memory", "rediss"}  # rediss is redis, over TLS
+
+
+@pytest.mark.covers("Q6")
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if "```console" in page.read_text()], ids=lambda page: page.stem
 )
@@ -126,6 +134,8 @@ def test_the_commands_in_the_docs_print_what_stands_there(page: Path, tmp_path: 
     script = "\n".join(f"echo {shlex.quote('$ ' + command)}\n{command} || exit 1" for command in commands)
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     with server_of(page.stem) as where:
+        if "ETCD" in where:
+            path += f":{Path(program('etcdctl')).parent}"
         env = {"HOME": str(tmp_path), "PATH": path, **where}
         done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -144,6 +154,14 @@ def server_of(page: str) -> Iterator[dict[str, str]]:
         need("redis-cli")
         with redis_of_its_own(port=str(free_port()), requirepass="secret") as redis:
             yield {"REDIS_HOST": "127.0.0.1", "REDIS_PORT": str(redis.port), "REDISCLI_AUTH": "secret"}
+    elif page in {"etcd", "team-on-etcd"}:
+        cluster = Cluster(1)
+        try:
+            cluster.start()
+            address = cluster.members[0].address
+            yield {"ETCD": address, "ETCDCTL_ENDPOINTS": address, "ETCDCTL_API": "3"}
+        finally:
+            cluster.remove()
     else:
         yield {}
 

@@ -59,7 +59,7 @@ class Operator:
             self.count += 1
             operation = self.random.choice(operations)
             # An error that leaves the outcome open, or nothing done, is an outcome like any other.
-            with suppress(Conflict, Moved, errors.OutcomeUnknown):
+            with suppress(Conflict, Moved, errors.OutcomeUnknown, errors.EngineUnreachable, errors.Contention):
                 operation()
             yield operation.__name__
 

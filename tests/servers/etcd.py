@@ -47,6 +47,7 @@ class Member:
         self.name = name
         self.folder = folder
         self.host = host
+        self.peer_host = host
         self.client_port, self.peer_port = free_ports(2)
         self.options: list[str] = []
         self.scheme = "http"
@@ -59,7 +60,7 @@ class Member:
 
     @property
     def peer(self) -> str:
-        return f"{self.name}=http://{self.host}:{self.peer_port}"
+        return f"{self.name}=http://{self.peer_host}:{self.peer_port}"
 
     def start(self, cluster: str) -> None:
         """Without waiting for it to answer, which in a cluster it does only together with others."""
@@ -120,6 +121,7 @@ class Cluster:
         self.folder = Path(tempfile.mkdtemp(prefix="accord-etcd-", dir=parent))
         hosts = hosts or ["127.0.0.1"] * size
         self.members = [Member(f"n{number}", self.folder / f"n{number}", host) for number, host in enumerate(hosts)]
+        self.ctl_options: list[str] = []
         for member in self.members:
             member.options = list(options)
 
@@ -169,7 +171,7 @@ class Cluster:
         """What etcdctl says."""
         one = member or self.members[0]
         answer = subprocess.run(
-            [*one.words, program("etcdctl"), f"--endpoints={one.scheme}://{one.address}", *words],
+            [*one.words, program("etcdctl"), f"--endpoints={one.scheme}://{one.address}", *self.ctl_options, *words],
             env={**os.environ, "ETCDCTL_API": "3"},
             capture_output=True,
             text=True,

@@ -58,6 +58,7 @@ class Etcd:
         self.known_home: Home | None = None
         self._skew_s = _seconds(place, "clock_skew_s")
         self._lasts: dict[str, int] = {}
+        self._rivals: dict[str, int] = {}
         self._opened = Opened(place.shown)
 
     def snapshot(self) -> "protocols.Snapshot":
@@ -79,6 +80,14 @@ class Etcd:
     def watch(self, prefixes: "Sequence[str]", since: int, epoch: str = "") -> "protocols.Watch":
         self._opened.check()
         return Watch(self, tuple(prefixes), since, epoch)
+
+    @property
+    def server(self) -> str:
+        status, _ = self.gateway.status()
+        return f"etcd {status['version']}, whose database has {int(status['dbSize']) / 1e6:.1f} MB"
+
+    def server_clock_s(self) -> float:
+        return self.gateway.status()[1]
 
     def now(self) -> Instant:
         self._opened.check()
@@ -133,6 +142,15 @@ class Etcd:
         if len(self._lasts) >= _MOST_LASTS:
             self._lasts = {}
         self._lasts[collection] = max(last, self._lasts.get(collection, 0))
+
+    def rivals(self, collection: str) -> int:
+        """How many appends of others came in between lately."""
+        return self._rivals.get(collection, 0)
+
+    def remember_rivals(self, collection: str, count: int) -> None:
+        count = max(count, self._rivals.pop(collection, 0) // 2)
+        if count and len(self._rivals) < _MOST_LASTS:
+            self._rivals[collection] = count
 
 
 def _seconds(place: Place, option: str) -> float:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 PORT = 2379
 _ATTEMPT_S = 3.0  # for a read, before another member is asked
-_ANSWER_S = 15.0  # for a commit; the server gives up after 7 s
+_ANSWER_S = 9.0  # for a commit; the server gives up after 7 s, and one that does not even say so was stopped
 _GONE_S = 2.0  # as long as nobody listens, somebody may be starting it
 _ELECTION_S = 10.0  # without a leader; choosing one takes a second or three
 _FIRST_PAUSE_S = 0.01
@@ -32,12 +32,14 @@ class Gateway:
 
     def __init__(self, place: "Place") -> None:
         self.path = place.shown
+        self.revision = 0  # of etcd, as of the last answer
         self._login = (place.user, place.password) if place.user else None
         self._token = ""
         options = place.options
         secure = options["tls"] == "yes" or bool(options["ca"] or options["cert"])
         if options["tls"] not in {"", "yes", "no"} or (secure and options["tls"] == "no"):
             raise place.wrong("tls is yes or no, and ca and cert need it")
+        self._is_secure = secure
         try:
             tls = tls_context(options["ca"], options["cert"], options["key"]) if secure else None
         except OSError as error:
@@ -55,21 +57,25 @@ class Gateway:
     ) -> "Message":
         """Its answer. What is not `safe` writes: it raises `OutcomeUnknown` when it may be done and nobody said so."""
         asked = {"compare": compare, "success": success, "failure": failure}
-        return self.ask("kv/txn", asked, timeout_s, safe)
+        answer = self.ask("kv/txn", asked, timeout_s, safe)
+        self.revision = int(answer["header"]["revision"])
+        return answer
 
     def ask(self, what: str, asked: "Message", timeout_s: float, safe: bool) -> "Message":
         body = jsontext.dumps(asked).encode()
         started = monotonic()
         tries = 0
+        renewed = False  # the token
         while True:
             left_s = timeout_s - (monotonic() - started)
             try:
                 answer = self._post(what, body, min(max(left_s, 0.1), _ANSWER_S), safe)
                 if answer.status == 200:
                     return _answer(answer.body)
-                patience_s = self._may_be_asked_again(answer, safe, bool(tries))
+                patience_s = self._may_be_asked_again(answer, safe, renewed)
                 self._client.avoid(answer.endpoint)
                 reason = _reason(answer.body, answer.status)
+                renewed = renewed or "auth token" in reason
             except NotTrusted as error:
                 raise errors.EngineRefused(path=self.path, reason=str(error)) from None
             except NotSent as error:
@@ -82,6 +88,17 @@ class Gateway:
                 raise self.unreachable(reason)
             pause(tries)
             tries += 1
+
+    def status(self) -> "tuple[Message, float]":
+        """What a member says of itself, and its clock's seconds since 1970, to half a second."""
+        from email.utils import parsedate_to_datetime
+
+        try:
+            answer = self._post("maintenance/status", b"{}", _ANSWER_S, True)
+            self._raise_known(_reason(answer.body, answer.status), answer.status)
+            return _answer(answer.body), parsedate_to_datetime(answer.headers["date"]).timestamp() + 0.5
+        except (NotSent, NoAnswer) as error:
+            raise self.unreachable(str(error)) from None
 
     def watch(self, asked: "Message", timeout_s: float) -> Stream:
         """The stream of a watch; any error is `NotSent` or `NoAnswer`, and another member should be asked."""
@@ -110,6 +127,8 @@ class Gateway:
     def unreachable(self, reason: str) -> errors.EngineUnreachable:
         if "no leader" in reason or "timed out" in reason or "dropped" in reason:
             reason = f"it has no majority of its members ({reason})"
+        if "closed the connection" in reason and not self._is_secure:
+            reason += "; if it wants TLS, say ?tls=yes, or ?ca=FILE"
         return errors.EngineUnreachable(path=self.path, reason=reason)
 
     def _post(self, what: str, body: bytes, timeout_s: float, safe: bool) -> "Answer":
@@ -130,10 +149,10 @@ class Gateway:
         self._token = str(_answer(answer.body)["token"])
         return self._token
 
-    def _may_be_asked_again(self, answer: "Answer", safe: bool, again: bool) -> float:
+    def _may_be_asked_again(self, answer: "Answer", safe: bool, renewed: bool) -> float:
         """For how long; the error that it means if it may not."""
         reason = _reason(answer.body, answer.status)
-        if "auth token" in reason and not again:
+        if "auth token" in reason and not renewed:
             self.forget_token()
             return _ELECTION_S
         self._raise_known(reason, answer.status)

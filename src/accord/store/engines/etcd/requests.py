@@ -105,8 +105,8 @@ def delete(key: bytes, end: bytes = b"") -> "Message":
     return {"request_delete_range": {"key": encoded(key), **({"range_end": encoded(end)} if end else {})}}
 
 
-def nested(compare: "list[Message]", success: "list[Message]") -> "Message":
-    return {"request_txn": {"compare": compare, "success": success}}
+def nested(compare: "list[Message]", success: "list[Message]", failure: "list[Message]") -> "Message":
+    return {"request_txn": {"compare": compare, "success": success, "failure": failure}}
 
 
 def is_absent(key: bytes, end: bytes = b"") -> "Message":
@@ -128,6 +128,11 @@ def is_before(key: bytes, mod: int, end: bytes = b"") -> "Message":
 
 def has_value(key: bytes, value: bytes) -> "Message":
     return _compare("VALUE", "EQUAL", "value", encoded(value), key)
+
+
+def has_less(key: bytes, value: bytes) -> "Message":
+    """Its value comes before that one, byte by byte; false where there is none."""
+    return _compare("VALUE", "LESS", "value", encoded(value), key)
 
 
 def _compare(target: str, result: str, field: str, wanted: object, key: bytes, end: bytes = b"") -> "Message":

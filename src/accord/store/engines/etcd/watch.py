@@ -34,6 +34,7 @@ class Watch:
         self._prefixes = prefixes
         self._closed = False
         self._stream: Stream | None = None
+        self._seen = 0  # the revision of etcd up to which nothing was missed
         self._waiting: list[Message] = []  # events that came and were not given out yet
         self._lost_at: float | None = None  # since when nobody answers
         self._pauses = 0
@@ -138,7 +139,10 @@ class Watch:
 
     def _read_cancelled(self, result: "Message") -> None:
         if "compact_revision" in result:
-            raise self._gone(max(0, self._home.revision(int(result["compact_revision"])) - 1))
+            # Others who share the cluster move its revision on, where nobody changes this store.
+            if self._waiting or self._look() > self.revision:
+                raise self._gone(max(0, self._home.revision(int(result["compact_revision"])) - 1))
+            raise NoAnswer("what comes next is not kept any more")
         reason = str(result.get("cancel_reason", "the stream ends"))
         if "ermission" in reason:
             if self._refused:
@@ -148,7 +152,7 @@ class Watch:
         raise NoAnswer(reason)
 
     def _next_mod(self) -> int:
-        return self._home.mod_of(self.revision) + 1
+        return max(self._home.mod_of(self.revision), self._seen) + 1
 
     def _look(self) -> int:
         """The newest revision, as a majority knows it."""
@@ -159,7 +163,10 @@ class Watch:
             return self.revision
         self._lost_at = None
         found = requests.found_in(answer["responses"][0])
-        return self._home.revision(requests.mod_of(found[0])) if found else 0
+        newest = self._home.revision(requests.mod_of(found[0])) if found else 0
+        if newest <= self.revision:
+            self._seen = int(answer["header"]["revision"])
+        return newest
 
     def _look_at_home(self) -> None:
         home = self._store.learn_home()
