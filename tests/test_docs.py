@@ -114,6 +114,7 @@ def test_the_transcript_in_the_readme_is_what_the_demo_prints() -> None:
     ]
 
 
+@pytest.mark.covers("Q6")
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if "```console" in page.read_text()], ids=lambda page: page.stem
 )
