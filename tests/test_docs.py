@@ -150,7 +150,7 @@ def server_of(page: str) -> Iterator[dict[str, str]]:
     if page == "firebase":
         with FirebaseServer() as server:
             yield {"FIREBASE_DATABASE_EMULATOR_HOST": f"127.0.0.1:{server.port}"}
-    elif page == "redis":
+    elif page in ("redis", "migrate"):
         need("redis-cli")
         with redis_of_its_own(port=str(free_port()), requirepass="secret") as redis:
             yield {"REDIS_HOST": "127.0.0.1", "REDIS_PORT": str(redis.port), "REDISCLI_AUTH": "secret"}

@@ -26,7 +26,7 @@ PAGE = 100
 # What holds somebody up for now, and passes.
 PASSING = (
     errors.Halted, errors.NotEngaged, errors.LockTimeout, errors.StorageFailing, errors.StorageFull, errors.TooBusy,
-    errors.TooManyFiles,
+    errors.TooManyFiles, errors.EngineUnreachable,
 )  # fmt: skip
 
 _EVERYTHING = ("",)
@@ -211,12 +211,16 @@ class Feeds:
     def _look(self) -> None:
         """Follow the store, whoever writes to it, and wake whom it concerns."""
         is_lost = False  # its place in the log
+        is_away = False
         while not self._closed:
             try:
                 if is_lost:
                     self._watch_anew()
                     is_lost = False
                 change = self._watch.next(10.0)
+                if is_away:
+                    is_away = False
+                    self._hub.log.info("store_back")
                 if change is not None:
                     self._hub.loop.call_soon_threadsafe(self._changed, _names(change.keys))
             except errors.HistoryGone:
@@ -227,7 +231,11 @@ class Feeds:
             except Exception as error:
                 if self._closed:
                     return
-                self._hub.failed("watch", error)
+                if not isinstance(error, errors.EngineUnreachable):
+                    self._hub.failed("watch", error)
+                elif not is_away:  # it is told once, however long that takes
+                    is_away = True
+                    self._hub.log.warning("store_away", reason=str(error.details["reason"]))
                 time.sleep(1.0)  # a disk that fails is not to be asked without end; until then listeners hear less
 
     def _start_watching(self) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # What may keep the hub from noting something, and passes.
 PASSING = (
     errors.StorageFull, errors.StorageFailing, errors.LockTimeout, errors.TooBusy, errors.TooManyFiles,
+    errors.EngineUnreachable, errors.OutcomeUnknown,
     errors.RequestTimeout,
 )  # fmt: skip
 

@@ -1,0 +1,118 @@
+"""Homes on a server that is killed and comes back: what commands say, a hub, and who listens."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import pytest
+
+from accord import errors
+from accord.hub import feeds
+from accord.store.open import engines
+from tests.cli.users import User
+from tests.hub.hubs import somebody, start, status, wait_until
+from tests.ports import free_port
+from tests.servers import etcd, redis
+
+pytestmark = pytest.mark.covers("S10")
+
+
+class Server(NamedTuple):
+    url: str
+    kill: Callable[[], None]
+    start: Callable[[], None]
+
+
+def redis_server(stack: ExitStack) -> Server:
+    server = stack.enter_context(redis.redis_of_its_own(port=str(free_port())))
+    return Server(server.url(), server.kill, server.start)
+
+
+def etcd_server(stack: ExitStack) -> Server:
+    server = etcd.Cluster(1)
+    stack.callback(server.remove)
+    server.start()
+    return Server(server.url("home"), server.members[0].kill, server.start)
+
+
+STARTED = {"redis": redis_server, "etcd": etcd_server}
+
+
+@pytest.fixture(params=[name for name in STARTED if name in engines()])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    with ExitStack() as stack:
+        yield STARTED[request.param](stack)
+
+
+@pytest.fixture
+def user(server: Server) -> Iterator[User]:
+    with somebody() as user:
+        user.env["ACCORD_ENGINE"] = server.url
+        user.json("register", "ann")
+        yield user
+
+
+def test_a_listener_misses_nothing(server: Server, user: User) -> None:
+    """Of two homes, as on two machines; the hub goes on by itself."""
+    pid = start(user)
+    heard = user.folder / "heard"
+    with somebody() as other, heard.open("wb") as file, user.start("listen", "ann", "--json", out=file.fileno()) as ear:
+        other.env["ACCORD_ENGINE"] = server.url
+        other.json("register", "ben")
+        send = ["send", "--from", "ben", "--to", "ann", "--message"]
+        other.json(*send, "one")
+        wait_until(lambda: b'"one"' in heard.read_bytes(), "the first message")
+        server.kill()
+        assert other.run(*send, "nobody takes this").error == "ENGINE_UNREACHABLE"
+        assert (status(user)["pid"], user.run("hub", "status").code) == (pid, 0)
+        server.start()
+        other.json(*send, "two")
+        wait_until(lambda: b'"two"' in heard.read_bytes(), "the second message")
+        ear.terminate()
+    assert [json.loads(line)["message"] for line in heard.read_text().splitlines()] == ["one", "two"]
+    assert status(user)["pid"] == pid
+
+
+def test_a_hub_does_not_start_without_its_server(server: Server, user: User) -> None:
+    server.kill()
+    done = user.run("hub", "start")
+    assert (done.code, done.error) == (69, "ENGINE_UNREACHABLE")
+    assert user.run("hub", "status").code == 3
+    assert user.run("hub", "stop").code == 0
+    server.start()
+    assert start(user)
+
+
+def test_a_hub_tells_once_that_its_store_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each second again would fill its log."""
+    told: list[tuple[str, dict[str, Any]]] = []
+    unreachable = errors.EngineUnreachable(path="redis://x", reason="Connection refused")
+    comes: list[Exception | None] = [unreachable, unreachable, None, ValueError(), unreachable, None]
+
+    class Hub:
+        log: Any = None
+
+        def info(self, event: str, **more: Any) -> None:
+            told.append((event, more))
+
+        warning = info
+
+        def failed(self, where: str, error: BaseException) -> None:
+            told.append(("failure", {}))
+
+    class Watch:
+        def next(self, timeout_s: float) -> None:
+            one = comes.pop(0)
+            looking._closed = not comes
+            if one is not None:
+                raise one
+
+    hub: Any = Hub()
+    hub.log = hub
+    looking = feeds.Feeds(hub)
+    looking._watch = Watch()  # type: ignore[assignment]
+    monkeypatch.setattr("accord.hub.feeds.time.sleep", lambda seconds: None)
+    looking._look()
+    away = ("store_away", {"reason": "Connection refused"})
+    assert told == [away, ("store_back", {}), ("failure", {}), away, ("store_back", {})]
