@@ -103,8 +103,6 @@ class Server:
             wire.close()
             if isinstance(error, Lost):
                 self._close_idle()  # those of a server that is gone, or that has nothing to say any more
-            if isinstance(error, Elsewhere):
-                self._node = error.node
             raise
         self.give_back(wire)
         return found
