@@ -138,6 +138,17 @@ def test_without_a_key_a_lost_commit_is_unknown_and_a_lost_read_is_nothing(relay
         store.commit([ItemIs("c", "none", 0)], [])  # this changes nothing, and is asked again
 
 
+@pytest.mark.parametrize("what", ["request", "answer"])
+def test_what_is_lost_while_connecting_leaves_nothing_unknown(server: RedisServer, relay: Relay, what: str) -> None:
+    """The commit itself was not sent yet."""
+    with closing(open_store(relay.url())) as store:
+        for skip in range(3):  # two facts, the opening
+            server.client().client_kill_filter(_type="normal")
+            relay.lose(what, skip)
+            assert append(store, "c").numbers == (skip + 1,)
+            assert relay.has_lost()
+
+
 def test_a_load_survives_lost_connections(relay: Relay) -> None:
     items = [(f"c{n}", 3, [Item(number_id(k), b"", 1) for k in range(1, 4)]) for n in range(4)]
     for what in ("request", "answer"):

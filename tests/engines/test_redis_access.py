@@ -373,6 +373,13 @@ def test_of_several_hosts_one_may_be_gone(server: RedisServer) -> None:
     assert use(f"redis://127.0.0.1:{free_port()},127.0.0.1:{server.port}?prefix=several") == [b"1"]
 
 
+def test_of_several_hosts_one_may_say_nothing(server: RedisServer) -> None:
+    """For longer than opening a store is tried."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        hosts = f"127.0.0.1:{silent.getsockname()[1]},127.0.0.1:{server.port}"
+        assert use(f"redis://{hosts}?prefix=silent&timeout_s=1.2") == [b"1"]
+
+
 @pytest.mark.parametrize("query", ["", "waitaof=1,0"])
 def test_a_server_that_is_too_old(server: RedisServer, query: str) -> None:
     """A server of today whose answers name an old version."""

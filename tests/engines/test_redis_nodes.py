@@ -104,7 +104,7 @@ def test_what_no_replica_confirms_is_unknown_and_asking_again_has_one_effect(
 ) -> None:
     master, replica = pair
     with closing(open_store(master.url(query="wait=1&timeout_s=0.2"))) as store:
-        assert transact(store, append_one, key="a") == 1
+        assert ask_until_told(store, "a") == 1
         with replica.stalled():
             with pytest.raises(errors.OutcomeUnknown, match=r"0 of 1 \(replicas\) confirmed it within 0\.2 s"):
                 append(store, "d")
@@ -197,6 +197,25 @@ def test_a_replica_that_takes_over_begins_a_new_history(pair: tuple[RedisServer,
         assert append(store, "c").numbers == (6,)
     with closing(open_store(url_of_both(master, replica))) as store:  # the first of them is gone
         assert len(values_of(store, "c")) == 6
+
+
+def test_a_replica_that_joined_unseen_and_takes_over_begins_a_new_history() -> None:
+    """The master looked as if a restart could lose nothing, when the store was opened."""
+    ports = free_ports(2)
+    with (
+        redis_of_its_own(port=str(ports[0]), **{"repl-diskless-sync-delay": "0"}) as master,
+        redis_of_its_own(port=str(ports[1])) as replica,
+        closing(open_store(url_of_both(master, replica))) as store,
+    ):
+        with store.snapshot() as snapshot:
+            epoch = snapshot.epoch
+        append(store, "c")
+        follow(replica, master)
+        master.kill()
+        asked(replica, "REPLICAOF", "NO", "ONE")
+        with store.snapshot() as snapshot:
+            assert snapshot.epoch != epoch
+            assert len(snapshot.list("c")) == 1
 
 
 def test_masters_that_change_places_are_followed(pair: tuple[RedisServer, RedisServer]) -> None:

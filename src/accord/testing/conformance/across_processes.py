@@ -140,7 +140,8 @@ def _move_until_told(open_store: Opener) -> int:
     moves = 0
     deadline = time.monotonic() + LONG_S
     with opened(open_store) as store:
-        while value_of(store, "stop", "now") is None and time.monotonic() < deadline:
+        # Once at least: the other may have been quick.
+        while (not moves or value_of(store, "stop", "now") is None) and time.monotonic() < deadline:
             transact(store, partial(move, moves))
             moves += 1
     return moves

@@ -103,8 +103,6 @@ class Server:
             wire.close()
             if isinstance(error, Lost):
                 self._close_idle()  # those of a server that is gone, or that has nothing to say any more
-            if isinstance(error, Elsewhere):
-                self._node = error.node
             raise
         self.give_back(wire)
         return found
@@ -188,10 +186,13 @@ class Server:
     def _connect_to(self, node: "tuple[str, int] | None") -> Wire:
         wire = Wire(self.address, node)
         try:
-            self.facts = facts_of(wire, self.address)
+            # Those of this wire: another thread may be connecting to another server.
+            self.facts = wire.facts = facts_of(wire, self.address)
             self._begin(wire)
-        except BaseException:
+        except BaseException as error:
             wire.close()
+            if isinstance(error, Lost):
+                error.unsure = False  # what shall be done was not sent yet
             raise
         return wire
 
@@ -205,7 +206,7 @@ class Server:
 
     def _begin(self, wire: Wire) -> None:
         """Learn of which epoch the store is now; make it if it is not there."""
-        facts = self.facts
+        facts = wire.facts
         epoch, revision, place = self._seen
         arguments = (
             b"%d" % scripts.FORMAT,

@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from accord.store.engines.redis.facts import Facts
+
     Reply = Any  # bytes, int, None, or a list of these
 
 _PIECE = 65536
@@ -62,6 +64,8 @@ class _Failure:
 
 
 class Wire:
+    facts: "Facts"  # what its server said of itself, when it was connected
+
     def __init__(self, address: Address, node: "tuple[str, int] | None") -> None:
         """Connect. What the server answers to a wrong user is an error of accord, and all else `Lost`."""
         self._address = address
