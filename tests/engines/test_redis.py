@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
@@ -139,11 +140,12 @@ def test_without_a_key_a_lost_commit_is_unknown_and_a_lost_read_is_nothing(relay
 
 
 @pytest.mark.parametrize("what", ["request", "answer"])
-def test_what_is_lost_while_connecting_leaves_nothing_unknown(server: RedisServer, relay: Relay, what: str) -> None:
+def test_what_is_lost_while_connecting_leaves_nothing_unknown(relay: Relay, what: str) -> None:
     """The commit itself was not sent yet."""
-    with closing(open_store(relay.url())) as store:
+    store: Any = open_store(relay.url())
+    with closing(store):
         for skip in range(3):  # two facts, the opening
-            server.client().client_kill_filter(_type="normal")
+            store._server._close_idle()
             relay.lose(what, skip)
             assert append(store, "c").numbers == (skip + 1,)
             assert relay.has_lost()
@@ -174,6 +176,25 @@ def test_a_watch_goes_on_after_a_lost_connection(relay: Relay) -> None:
             relay.has_lost()
         last = append(store, "c").revision
         assert [change.revision for change in take(watch, last)] == list(range(1, last + 1))
+
+
+def test_a_watch_that_is_interrupted_goes_on(store: Store) -> None:
+    """As by Ctrl-C: the answer that was waited for is not taken for that to the next question."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with store.watch(["c"], 0) as watch:
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            with pytest.raises(KeyboardInterrupt):
+                watch.next(LONG_S)
+            for _ in range(3):
+                append(store, "c")
+                take(watch, 1)
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 # A server that is killed.

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -367,6 +367,22 @@ def test_who_listens_and_says_nothing_is_given_up() -> None:
         port = silent.getsockname()[1]
         with pytest.raises(errors.EngineUnreachable, match=r"within 0\.2 s"):
             open_store(f"redis://127.0.0.1:{port}?timeout_s=0.2")
+
+
+@pytest.mark.parametrize("login", ["", ":secret@"])
+def test_a_server_that_is_no_redis_is_told(login: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            for _ in range(20):
+                with suppress(OSError), listening.accept()[0] as link:
+                    link.recv(100)
+                    link.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        with pytest.raises(errors.EngineUnreachable, match="no Redis"):
+            open_store(f"redis://{login}127.0.0.1:{listening.getsockname()[1]}")
+        listening.shutdown(socket.SHUT_RDWR)
 
 
 def test_of_several_hosts_one_may_be_gone(server: RedisServer) -> None:

@@ -100,6 +100,9 @@ class Wire:
             raise self._lost(error) from None
         except ValueError:
             raise Lost(_NO_REDIS, unsure=True) from None
+        except BaseException:
+            self.close()  # an answer may be under way, and would be taken for the next
+            raise
         for answer in found:
             if isinstance(answer, _Failure):
                 raise self._error(answer.text)
