@@ -596,6 +596,7 @@ def test_a_copy_that_is_put_back_has_another_epoch(own: Cluster, tmp_path: Path)
     with closing(open_store(url)) as store:
         put(store, "c", "a", b"before")
         own.ctl("snapshot", "save", str(copy))
+        append(store, "numbered", b"lost")
         since = put(store, "c", "a", b"lost").revision
         epoch = store.now().era
         with store.snapshot() as snapshot:
@@ -611,6 +612,8 @@ def test_a_copy_that_is_put_back_has_another_epoch(own: Cluster, tmp_path: Path)
             with raises(Moved):
                 snapshot.list("c")
         assert value_of(store, "c", "a") == b"before"
+        with raises(errors.InvalidKey, "of a number that was lost"):
+            put(store, "numbered", number_id(1))
         put(store, "c", "a", b"after")
         with store.snapshot() as now:
             assert now.epoch != epoch

@@ -33,6 +33,8 @@ class Handler(BaseHTTPRequestHandler):
             return None
         if self.path == "/slow":
             self.go_on.wait(10)
+        if self.path == "/long":
+            return self.long(body)
         self.send_response(404 if self.path == "/none" else 200)
         if self.path == "/chunks":
             self.send_header("Transfer-Encoding", "chunked")
@@ -43,6 +45,15 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(body)
         return None
+
+    def long(self, body: bytes) -> None:
+        """An answer that begins at once, and ends when it may."""
+        self.send_response(200)
+        self.send_header("Content-Length", str(2 * len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        self.go_on.wait(10)
+        self.wfile.write(body)
 
     def lines(self) -> None:
         self.send_response(200)
@@ -155,6 +166,13 @@ def test_the_next_endpoint_answers_for_one_that_does_not(server: Server) -> None
         started = time.monotonic()
         client.request("POST", "/", b"x", attempt_s=1.0)
         assert time.monotonic() - started < 0.9, "it is asked first from now on"
+
+
+def test_an_answer_that_has_begun_may_take_longer_than_a_try(client: Client, server: Server) -> None:
+    """Else a page that is too long for a slow network would never come."""
+    threading.Timer(0.4, server.go_on.set).start()
+    assert client.request("POST", "/long", b"long", safe=True, attempt_s=0.2).body == b"longlong"
+    assert len(server.seen) == 1
 
 
 def test_lines_come_as_they_are_sent(client: Client, server: Server) -> None:

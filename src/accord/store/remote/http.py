@@ -72,12 +72,11 @@ class Client:
         safe: bool = False,
         attempt_s: float = 30.0,
     ) -> Answer:
-        """What is `safe` may be done twice, so it is asked again, elsewhere, when no answer came in `attempt_s`."""
+        """What is `safe` may be done twice, so it is asked again, elsewhere, when no answer began in `attempt_s`."""
         deadline = monotonic() + timeout_s
         for endpoint, connect_s, is_last in self._tries():
-            until = min(deadline, monotonic() + attempt_s)
             try:
-                return self._ask(endpoint, method, path, body, headers, until, connect_s)
+                return self._ask(endpoint, method, path, body, headers, deadline, attempt_s, connect_s)
             except (NotSent, NoAnswer) as error:
                 self.avoid(endpoint)
                 if is_last or monotonic() >= deadline or (isinstance(error, NoAnswer) and not safe):
@@ -211,12 +210,14 @@ class Client:
         body: bytes,
         headers: "Mapping[str, str]",
         deadline: float,
+        attempt_s: float,
         connect_s: float,
     ) -> Answer:
-        wire = _take(endpoint) or connect(endpoint, self._tls, min(deadline, monotonic() + connect_s))
+        begun = min(deadline, monotonic() + attempt_s)
+        wire = _take(endpoint) or connect(endpoint, self._tls, min(begun, monotonic() + connect_s))
         try:
-            send(wire, _head(endpoint, method, path, body, headers) + body, deadline)
-            status, found = read_head(wire, deadline)
+            send(wire, _head(endpoint, method, path, body, headers) + body, begun)
+            status, found = read_head(wire, begun)
             text, may_stay = _read_body(wire, method, status, found, deadline)
         except BaseException:
             wire.close()

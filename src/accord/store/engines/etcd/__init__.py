@@ -125,8 +125,9 @@ class Etcd:
 
     def learn_home(self) -> "Home":
         found = home.learn(self.gateway, self.keys)
-        if self.known_home is None or self.known_home.guard != found.guard:
-            self._lasts = {}
+        known = self.known_home
+        if known is None or (known.guard, known.cluster) != (found.guard, found.cluster):
+            self._lasts = {}  # of another history
         self.known_home = found
         return found
 

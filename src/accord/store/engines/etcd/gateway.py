@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from accord.store.remote.place import Place
 
 PORT = 2379
-_ATTEMPT_S = 3.0  # for a read, before another member is asked
+_ATTEMPT_S = 3.0  # until the answer to a read begins, before another member is asked
+_SLOWEST = 100_000  # bytes of a commit that go out in a second
 _ANSWER_S = 9.0  # for a commit; the server gives up after 7 s, and one that does not even say so was stopped
 _GONE_S = 2.0  # as long as nobody listens, somebody may be starting it
 _ELECTION_S = 10.0  # without a leader; choosing one takes a second or three
@@ -69,7 +70,8 @@ class Gateway:
         while True:
             left_s = timeout_s - (monotonic() - started)
             try:
-                answer = self._post(what, body, min(max(left_s, 0.1), _ANSWER_S), safe)
+                longest_s = timeout_s if safe else _ANSWER_S + len(body) / _SLOWEST
+                answer = self._post(what, body, min(max(left_s, 0.1), longest_s), safe)
                 if answer.status == 200:
                     return _answer(answer.body)
                 patience_s = self._may_be_asked_again(answer, safe, renewed)

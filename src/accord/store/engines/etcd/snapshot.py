@@ -193,7 +193,7 @@ class Snapshot:
             known = self._store.known_home
             compare = [known.is_same] if known else [requests.is_there(self._keys.home)]
             success = [log, *asked] if known else [*learned, log, *asked]
-            answer = self._store.gateway.txn(compare, success, learned)
+            answer = self._store.gateway.txn(compare, success)
             if not answer.get("succeeded") or (known and answer["header"]["cluster_id"] != known.cluster):
                 self._store.learn_home()
                 continue
