@@ -167,7 +167,7 @@ def _commands(rounds: int, sizes: Sizes) -> list[Row]:
     rows = []
     for name, times in found.items():
         what = f"accord send through the hub on {name} ({median(times):.1f} ms), against `python -c pass`"
-        rows.append(Row(what, TIMES_AS_LONG, ratios(times, floor), 1.25 if name == "sqlite" else None))
+        rows.append(Row(what, TIMES_AS_LONG, ratios(times, floor)))
     for name in ("redis", "etcd"):
         more = [mine - others for mine, others in zip(found.get(name, []), found["sqlite"], strict=name in found)]
         own = median(sends[name]) - median(sends["sqlite"]) if name in sends else 0.0
