@@ -1,9 +1,9 @@
 """Sends to a store on a server on this machine, whose data lie on the disk: Redis that flushes always, and etcd.
 
-What they are compared with goes to the same server, in the same rounds, by the same client: Redis adds 300 bytes to a
-stream, which is what a queue of one's own would be; etcd puts 300 bytes. Firebase's is a server of the tests, in memory
-and in Python, and no figure of it says anything about Google's. Through the hub a command pays for its own start, as on
-any engine; what more it takes is the hub's send.
+What they are compared with goes to the same server, by turns or in the same rounds, by the same client: Redis adds 300
+bytes to a stream, which is what a queue of one's own would be; etcd puts 300 bytes. Firebase's is a server of the
+tests, in memory and in Python, and no figure of it says anything about Google's. Through the hub a command pays for its
+own start, as on any engine; what more it takes is the hub's send.
 """
 
 import time
@@ -17,7 +17,7 @@ from statistics import median
 
 from accord.store.contract import MAX_PAGE
 from accord.store.open import open_store
-from bench import hub, hub_mail, mail_send, place, sender, servers
+from bench import bare, hub, hub_mail, mail_send, place, sender, servers
 from bench.bare import APPEND, INBOX, PUT, XADD
 from bench.processes import ENVIRONMENT, run_together
 from bench.rounds import interleave, ratios
@@ -67,11 +67,6 @@ class Run:
     def rate(self) -> float:
         return sender.rate(self.sent)
 
-    @property
-    def ms(self) -> float:
-        """Of one, in one process."""
-        return self.sent[0].took_s / self.sent[0].messages * 1000
-
 
 def _run(way: str, url_of: Callable[[str], str], processes: int, calls: int, seconds: float = 3600.0) -> Run:
     """In a place of its own."""
@@ -105,36 +100,50 @@ def _faults(url: str, appended: list[int]) -> int:
 
 
 def _rows(server: Server, rounds: int, sizes: Sizes) -> list[Row]:
-    bare = server.bare
-    calls, seconds = sizes.race_sends * 5, sizes.crowd_s / 2
-    alone = interleave(rounds, {way: partial(_run, way, server.url, 1, calls) for way in (SEND, bare)})
-    ways = (SEND, APPEND, bare)
+    plain = server.bare
+    turns = [_in_turns(server, sizes.race_sends * 3) for _ in range(rounds)]
+    ways = (SEND, APPEND, plain)
+    seconds = sizes.crowd_s / 2
     crowds = interleave(rounds, {way: partial(_run, way, server.url, CLIENTS, _NO_LIMIT, seconds) for way in ways})
-    took = {way: [run.ms for run in runs] for way, runs in alone.items()}
     rates = {way: [run.rate for run in runs] for way, runs in crowds.items()}
-    faults = [run.wrong for runs in (*alone.values(), *crowds.values()) for run in runs]
-    note = f"{median(took[SEND]):.2f} ms against {median(took[bare]):.2f} ms"
+    faults = [run.wrong for runs in crowds.values() for run in runs]
+    sent, written = zip(*turns, strict=True)
+    note = f"{median(sent):.2f} ms against {median(written):.2f} ms"
     return [
         Row(f"{server.name}: a send", ROUND_TRIPS, [_trips_of_a_send(server)], 2),
         Row(
-            f"{server.name}: a send, against {bare}",
+            f"{server.name}: a send, against {plain}",
             TIMES_AS_LONG,
-            ratios(took[SEND], took[bare]),
+            ratios(sent, written),
             server.most,
             note=note,
         ),
         *[
             Row(
-                f"{server.name}: {CLIENTS} processes, {way} to one inbox, against {bare}",
+                f"{server.name}: {CLIENTS} processes, {way} to one inbox, against {plain}",
                 TIMES_AS_FAST,
-                ratios(rates[way], rates[bare]),
+                ratios(rates[way], rates[plain]),
                 target,
-                note=f"{median(rates[way]):,.0f}/s against {median(rates[bare]):,.0f}/s",
+                note=f"{median(rates[way]):,.0f}/s against {median(rates[plain]):,.0f}/s",
             )
             for way, target in ((APPEND, server.least), (SEND, None))
         ],
         Row(f"{server.name}: messages lost or out of order", COUNT, faults, 0, always=True),
     ]
+
+
+def _in_turns(server: Server, calls: int) -> tuple[float, float]:
+    """The milliseconds of a send and of a bare write, which one process makes by turns: medians."""
+    url = server.url(f"bench{next(_places)}")
+    both = [mail_send.open_sender(url, "p0"), bare.WAYS[server.bare](url, "p0")]
+    times: list[list[float]] = [[], []]
+    for n in range(calls):
+        for act, took in zip(both, times, strict=True):
+            start = time.perf_counter()
+            act(n)
+            took.append((time.perf_counter() - start) * 1000)
+    sends, writes = times
+    return median(sends), median(writes)
 
 
 def _trips_of_a_send(server: Server) -> float:
@@ -167,7 +176,7 @@ def _commands(rounds: int, sizes: Sizes) -> list[Row]:
     rows = []
     for name, times in found.items():
         what = f"accord send through the hub on {name} ({median(times):.1f} ms), against `python -c pass`"
-        rows.append(Row(what, TIMES_AS_LONG, ratios(times, floor), 1.25 if name == "sqlite" else None))
+        rows.append(Row(what, TIMES_AS_LONG, ratios(times, floor)))
     for name in ("redis", "etcd"):
         more = [mine - others for mine, others in zip(found.get(name, []), found["sqlite"], strict=name in found)]
         own = median(sends[name]) - median(sends["sqlite"]) if name in sends else 0.0

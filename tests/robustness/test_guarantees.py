@@ -20,7 +20,7 @@ from tests.robustness.homes import all_items
 from tests.robustness.servers_cut import Log, far
 from tests.robustness.test_histories import transfer_under_kills
 from tests.servers.etcd import Cluster, etcd_server
-from tests.servers.redis import RedisServer, redis_of_its_own, redis_server
+from tests.servers.redis import RedisServer, new_program, redis_of_its_own, redis_server
 
 pytestmark = pytest.mark.covers("S2")
 
@@ -80,10 +80,12 @@ def kept(url: str, acknowledged: int) -> int:
     return min(len(found), acknowledged)
 
 
-def lost_when(url: str, end: Callable[[Writer], object], start_again: Callable[[], object], there: str = "") -> int:
+def lost_when(
+    url: str, end: Callable[[Writer], object], start_again: Callable[[], object], there: str = "", enough: int = ENOUGH
+) -> int:
     """How many commits that were acknowledged are gone once a server was ended in their midst, and is there again."""
     with closing(open_store(url)) as store, Writer(store) as writer:
-        writer.wait(ENOUGH)
+        writer.wait(enough)
         end(writer)
     start_again()
     return writer.done - kept(there or url, writer.done)
@@ -221,15 +223,28 @@ def test_a_redis_that_flushes_each_second_loses_up_to_that_with_its_power(tmp_pa
         assert max(power_cut(server, tmp_path) for _ in range(3)) > 0
 
 
-def power_cut(server: RedisServer, folder: Path) -> int:
-    open_store(server.url()).close()
+@pytest.mark.parametrize(("options", "promised"), [(ALWAYS, "power"), (EVERYSEC, "none")], ids=["always", "everysec"])
+def test_what_waited_for_a_flush_and_is_lost_was_never_promised(
+    options: dict[str, str], promised: str, tmp_path: Path
+) -> None:
+    """Valkey 9.1.2 answers WAITAOF within 0.1 s without a flush, if it flushes each second."""
+    with redis_of_its_own(path=new_program(), **options) as server:
+        with closing(open_store(server.url(query="waitaof=1,0"))) as store:
+            assert store.durability == promised
+        assert power_cut(server, tmp_path, "waitaof=1,0", enough=3) == 0 or promised == "none"
+
+
+def power_cut(server: RedisServer, folder: Path, query: str = "", enough: int = ENOUGH) -> int:
+    """How many commits are lost with it."""
+    url = server.url(query=query)
+    open_store(url).close()
     log = Log(server.pid, ".incr.aof", folder)
 
     def end(writer: Writer) -> None:
         server.kill()
         log.cut()
 
-    return lost_when(server.url(), end, server.start)
+    return lost_when(url, end, server.start, enough=enough)
 
 
 def test_an_etcd_loses_nothing_with_its_power(tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ def facts_of(wire: Wire, address: Address) -> Facts:
     facts = Facts()
     name = "valkey" if "valkey_version" in info else "redis"
     facts.server = f"{name.capitalize()} {info.get(f'{name}_version', '?')}"
-    facts.durability = "power" if address.copies and address.copies[0] else _SURVIVES.get(log, "none")
+    # Not by `waitaof`: some servers answer it before they have flushed, unless they flush always.
+    facts.durability = _SURVIVES.get(log, "none")
     facts.line = info.get("master_replid", "").encode()
     facts.run = info.get("run_id", "").encode()
     facts.had_other_line = info.get("master_replid2", _NO_LINE) != _NO_LINE
