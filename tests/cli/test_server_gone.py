@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from accord import errors
+from accord.cli.verbs import topics
 from accord.hub import feeds
 from accord.store.open import engines
 from tests.cli.users import User
@@ -116,3 +117,38 @@ def test_a_hub_tells_once_that_its_store_is_away(monkeypatch: pytest.MonkeyPatch
     looking._look()
     away = ("store_away", {"reason": "Connection refused"})
     assert told == [away, ("store_back", {}), ("failure", {}), away, ("store_back", {})]
+
+
+def test_who_has_subscribed_waits_for_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it is away; and is told so once."""
+    unreachable = errors.EngineUnreachable(path="redis://x", reason="Connection refused")
+    entry = {"sequence": 6, "from": "ann", "message": "late"}
+    comes: list[Any] = [{"sequence": 5}, unreachable, unreachable, {"missed": 0, "entries": [entry]}, KeyboardInterrupt]
+    asked: list[Any] = []
+    printed: list[str] = []
+
+    class Line:
+        json = False
+        io: Any = None
+        out = err = staticmethod(printed.append)
+
+        def call(self, operation: str, params: dict[str, Any]) -> Any:
+            asked.append(params.get("after"))
+            one = comes.pop(0)
+            if isinstance(one, dict):
+                return one
+            raise one
+
+    line: Any = Line()
+    line.io = line
+    monkeypatch.setattr("accord.cli.verbs.topics.time.sleep", lambda seconds: None)
+    with pytest.raises(KeyboardInterrupt):
+        topics.subscribe(line, {"channel": "builds"})
+    assert asked == [None, 5, 5, 5, 6]
+    assert [text.partition(":")[0] for text in printed] == ["accord", "6  ann"]
+
+
+def test_who_subscribes_to_no_server_is_told_so(user: User, server: Server) -> None:
+    server.kill()
+    done = user.run("subscribe", "builds", "--after", "0")
+    assert (done.code, done.error) == (69, "ENGINE_UNREACHABLE")
