@@ -1,5 +1,6 @@
 """A copy has all that its source has, on any engine, whatever happens to either meanwhile."""
 
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from itertools import count
@@ -413,3 +414,22 @@ def test_it_is_opened_where_it_lies(tmp_path: Path) -> None:
         wanted = held(source)
     with closing(open_store(f"files:{tmp_path}/b")) as again:
         assert held(again) == wanted
+
+
+# Not etcd and firebase: a page is text there, and takes as much memory as all of this.
+@pytest.mark.parametrize("engine", [
+    pytest.param(engine, id=engine.name, marks=[pytest.mark.more] if engine.server else [])
+    for engine in ENGINES if engine.name in ("sqlite", "files", "redis")
+])  # fmt: skip
+def test_it_needs_little_memory_for_large_values(engine: Engine, new: Callable[[Engine], Store]) -> None:
+    count, size = 80, 1 << 20
+    source, target = new(ENGINES[1]), new(engine)
+    for number in range(count):
+        source.commit([], [Append("x", bytes([number]) * size)])
+    tracemalloc.start()
+    try:
+        migrated(source, target)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < count * size / 2

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from accord.cli.run import Line
 
 _WAIT_S = 3600.0
-_HALTED_S = 1.0
+_PAUSE_S = 1.0
 
 
 def publish(line: "Line", words: "dict[str, Any]") -> None:
@@ -30,17 +30,18 @@ def subscribe(line: "Line", words: "dict[str, Any]") -> None:
     if "channel" not in words:
         raise line.words.wrong("channel is missing")
     channel, since, after = words["channel"], words.get("since"), words.get("after")
+    newest = line.call("topic.last", {"channel": channel})["sequence"]  # fails where no server is, which ends it
     if since is None and after is None:
-        after = line.call("topic.last", {"channel": channel})["sequence"]
+        after = newest
     said = False
     while True:
         try:
             found = line.call("topic.read", {"channel": channel, "since": since, "after": after, "wait": _WAIT_S})
-        except errors.Halted as halted:
+        except (errors.Halted, errors.EngineUnreachable) as error:
             if not said:
-                line.io.err(f"accord: {one_line(halted)}\n")
+                line.io.err(f"accord: waiting: {one_line(error)}\n")
             said = True
-            time.sleep(_HALTED_S)
+            time.sleep(_PAUSE_S)
             continue
         said = False
         if found["missed"]:

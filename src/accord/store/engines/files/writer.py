@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 RESTART_EVERY = 1_000  # commits
 RESTART_BYTES = 64 << 20
+_LOADED_BYTES = 4 << 20  # at once; one value has at most 1.25 MiB
 
 
 class Writer:
@@ -149,11 +150,14 @@ class Writer:
 
     def _load_collection(self, collection: str, last: int, items: "Iterable[Item]") -> None:
         record = Record(1, [], {collection: last})
+        size = 0
         for item in items:
             record.rows.append(Row(collection, item.id, item.value))
-            if len(record.rows) == MAX_PAGE:
+            size += len(item.value)
+            if len(record.rows) == MAX_PAGE or size > _LOADED_BYTES:
                 self._lay_out_loaded(record)
                 record.rows.clear()
+                size = 0
         self._lay_out_loaded(record)
 
     def _lay_out_loaded(self, record: Record) -> None:

@@ -78,7 +78,7 @@ class Address:
         return self._context
 
     def refused(self, reason: str) -> errors.EngineRefused:
-        return errors.EngineRefused(path=self.shown, reason=self.without_password(reason))
+        return errors.EngineRefused(path=self.shown, reason=self.without_password(reason).rstrip("."))
 
     def without_password(self, reason: str) -> str:
         password = self._place.password
