@@ -87,5 +87,12 @@ class Hub:
         return found[-1]
 
     def log(self, event: str) -> list[dict[str, Any]]:
-        lines = [json.loads(line) for line in (self.home / "hub/log.jsonl").read_bytes().splitlines()]
-        return [line for line in lines if line["event"] == event]
+        return logged(self.home, event)
+
+
+def logged(home: Path, event: str) -> list[dict[str, Any]]:
+    """What a hub noted of this kind; nothing yet where it has only just begun."""
+    path = home / "hub/log.jsonl"
+    whole = path.read_bytes().rpartition(b"\n")[0] if path.exists() else b""  # it may be writing a line
+    lines = [json.loads(line) for line in whole.splitlines()]
+    return [line for line in lines if line["event"] == event]

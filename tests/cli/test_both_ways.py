@@ -504,6 +504,7 @@ def masked(done: Done, user: User) -> tuple[int, str, str]:
         text = re.sub(r"\d{4}-\d\d-\d\d[T ][\d:.]+Z?", "TIME", text)
         text = re.sub(r"\b[0-9a-f]{8}-\d{13}-[0-9a-f]{16}\b", "RECEIPT", text)
         text = re.sub(r"\b[0-9a-f]{16}\b", "HASH", text)
+        text = re.sub(r"though [\d.]+ s were waited", "though SOME were waited", text)
         return re.sub(r'"hub":\{.*?\}', '"hub":null', text)
 
     return done.code, mask(done.out), mask(done.err)

@@ -1,6 +1,5 @@
 """Hubs of people under test: started as everybody starts them, looked at from outside, and gone at the end."""
 
-import json
 import os
 import shutil
 import signal
@@ -19,6 +18,7 @@ from accord import errors, place, platform
 from accord.client import Connection
 from accord.services import hub
 from tests.cli.users import ACCORD, User
+from tests.hubs import logged
 from tests.need import need
 
 TIMEOUT_S = 20.0
@@ -196,10 +196,7 @@ def command(user: User, *words: str, **more: Any) -> dict[str, Any]:
 
 
 def log(user: User, event: str) -> list[dict[str, Any]]:
-    """What the hub noted of this kind; nothing yet where it has only just begun."""
-    path = user.home / "hub/log.jsonl"
-    lines = [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
-    return [line for line in lines if line["event"] == event]
+    return logged(user.home, event)
 
 
 def statistics(user: User) -> dict[str, Any]:

@@ -97,12 +97,14 @@ class RedisServer:
     def start(self) -> None:
         """Returns when it answers and has read its data."""
         options = [part for name, value in self._options.items() for part in (f"--{name}", value)]
-        self._process = subprocess.Popen([self._program, *options], stdout=subprocess.DEVNULL)
+        log = self.folder / "log"
+        with log.open("wb") as says:
+            self._process = subprocess.Popen([self._program, *options], stdout=says)
         deadline = time.monotonic() + ANSWERS_WITHIN_S
         while not self._answers():
             with suppress(subprocess.TimeoutExpired):
                 ending = self._process.wait(0.01)
-                raise AssertionError(f"redis-server ended with {ending}")
+                raise AssertionError(f"redis-server ended with {ending}: {log.read_text(errors='replace')[-1000:]}")
             assert time.monotonic() < deadline, "redis-server does not answer"
 
     def kill(self) -> None:

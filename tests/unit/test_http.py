@@ -67,12 +67,17 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+class _Quiet(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that does not trust it ends its connection."""
+
+
 class Server:
     def __init__(self) -> None:
         self.seen: list[tuple[str, int]] = []
         self.go_on = threading.Event()
         handler = type("Handler", (Handler,), {"seen": self.seen, "go_on": self.go_on})
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.http = _Quiet(("127.0.0.1", 0), handler)
         self.port = self.http.server_address[1]
         self.endpoint = Endpoint("127.0.0.1", self.port)
         self.thread = threading.Thread(target=self.http.serve_forever, args=(0.01,))
