@@ -246,7 +246,8 @@ def words(error: BaseException) -> str:
     """Why, in few words."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    return str(getattr(error, "verify_message", "") or getattr(error, "strerror", "") or error or type(error).__name__)
+    found = getattr(error, "verify_message", "") or getattr(error, "strerror", "") or error or type(error).__name__
+    return str(found).rstrip(".")  # a sentence goes on with it
 
 
 def send(wire: Wire, request: bytes, deadline: float) -> None:
