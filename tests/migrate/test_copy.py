@@ -121,6 +121,18 @@ def test_the_source_stays_as_it_is(engine: Engine, new: Callable[[Engine], Store
 
 
 @every_engine
+def test_others_on_the_same_server_are_no_rivals_for_the_copy(engine: Engine, new: Callable[[Engine], Store]) -> None:
+    """Their commits may take revisions; the copy is compared, and not begun anew."""
+    source, target = new(engine), new(engine)
+    some(source)
+    migrated(source, target)
+    for n in range(5):
+        source.commit([], [Put("new", f"n{n}", b"")])
+    done = migrated(source, target)
+    assert (done.how, held(target)) == ("compared", held(source))
+
+
+@every_engine
 def test_the_copy_goes_on(engine: Engine, new: Callable[[Engine], Store]) -> None:
     source, target = new(ENGINES[0]), new(engine)
     some(source)

@@ -2,6 +2,7 @@
 
 from accord import errors, jsontext
 from accord.store.contract import (
+    LOCK_WAIT_S,
     MAX_BYTES,
     MAX_WRITES,
     UNFINISHED,
@@ -105,7 +106,8 @@ class Copy:
             self._mark_revision = self._commit([Put(*FROM, self._from(revision)), Delete(*UNFINISHED)])
             self.is_whole = True
         with self.store.snapshot() as view:
-            self._check_alone(view.revision, self.revision)
+            if view.revision != self.revision:
+                raise Overtaken
         self.store.sync()
 
     def _add(self, size: int, write: "Write") -> None:
@@ -131,12 +133,19 @@ class Copy:
             done = self.store.commit([ItemIs(*FROM, self._mark_revision)], writes)
         except (Conflict, errors.OutcomeUnknown):
             raise Overtaken from None
-        self._check_alone(done.revision, self.revision + 1)
+        if done.revision != self.revision + 1:
+            self._check_first(done.revision)
         self.revision = done.revision
         return done.revision
 
-    def _check_alone(self, revision: int, expected: int) -> None:
-        if revision != expected:
+    def _check_first(self, revision: int) -> None:
+        """Where stores share a server, others' commits may have taken the revisions between; in this one are none."""
+        try:
+            with self.store.watch([""], self.revision, self.epoch) as watch:
+                change = watch.next(LOCK_WAIT_S)
+        except errors.HistoryGone:
+            raise Overtaken from None
+        if change is None or change.revision != revision:
             raise Overtaken
 
     def _check(self, mark: "Item | None") -> None:
