@@ -11,13 +11,14 @@ import pytest
 
 from accord.store.contract import Append, Delete, number_id
 from accord.store.open import open_store
-from bench import bare, elsewhere, floor, machine, mail_send, place, preload, run, sender, watching
+from bench import bare, elsewhere, floor, hub, machine, mail_send, place, preload, queues, run, sender, watching
 from bench.rounds import interleave, ratios
 from bench.row import COUNT, MILLISECONDS, SHARE, Row
 from bench.sizes import TINY
 from tests.need import need
 from tests.servers import etcd, redis
 
+LONG = (elsewhere, hub, queues)  # which start servers, hubs and many workers
 MODULES = list(dict.fromkeys(benchmark.module for benchmark in run.BENCHMARKS))
 
 
@@ -27,7 +28,11 @@ def _kept_folders() -> Iterator[None]:
     place.remove_kept()
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.removeprefix("bench."))
+@pytest.mark.parametrize(
+    "module",
+    [pytest.param(module, marks=[pytest.mark.more] if module in LONG else []) for module in MODULES],
+    ids=lambda module: module.__name__.removeprefix("bench."),
+)
 def test_a_benchmark_runs(module: ModuleType) -> None:
     if module.__name__ in ("bench.race", "bench.crowd"):
         need("gcc")

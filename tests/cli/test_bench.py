@@ -59,6 +59,7 @@ def test_one_engine_for_so_long_as_a_table(user: User) -> None:
     assert "no update was lost in the race of 10 threads with 100 updates each" in done.out
 
 
+@pytest.mark.more
 def test_a_duration_alone_ends_it(user: User) -> None:
     done = run(user, "--engine", "memory", "--duration", "0.5", "--json")
     assert done.code == 0, done.err
@@ -66,6 +67,7 @@ def test_a_duration_alone_ends_it(user: User) -> None:
     assert reads[0] > 1000
 
 
+@pytest.mark.more
 def test_it_measures_the_disk_of_the_home_and_leaves_nothing_there(
     user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,6 +80,7 @@ def test_it_measures_the_disk_of_the_home_and_leaves_nothing_there(
     assert Path(homes[0]).parent == tmp_path
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("engine", ["sqlite", "memory"])
 def test_what_is_set_here_is_not_measured(user: User, engine: str) -> None:
     (user.work / "accord.yml").write_text("nonsense: [")
@@ -215,6 +218,7 @@ def write_and_fail(engine: Engine, folder: Path) -> None:
         raise KeyError
 
 
+@pytest.mark.more
 def test_what_was_written_is_removed_when_a_person_interrupts_it(user: User) -> None:
     with store_elsewhere("redis", "interrupted") as url:
         client = redis_server().client()
@@ -225,6 +229,7 @@ def test_what_was_written_is_removed_when_a_person_interrupts_it(user: User) -> 
         assert running.returncode == 130
 
 
+@pytest.mark.more
 def test_the_others_are_measured_when_one_fails(user: User) -> None:
     gone = f"redis://127.0.0.1:{free_port()}/0"
     done = run(user, "--engine", f"{gone},memory", "--operations", "4")
@@ -248,6 +253,7 @@ def test_the_homes_own_engine_is_measured_with_its_password(user: User) -> None:
     assert {row["engine"] for row in done.json["results"]} == {"memory", f"redis://127.0.0.1:{port}/0"}
 
 
+@pytest.mark.more
 def test_what_could_not_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(url: str) -> None:
         raise errors.EngineUnreachable(path=url, reason="x")

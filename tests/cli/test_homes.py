@@ -206,7 +206,7 @@ def test_a_disk_with_no_room_for_a_home(words: list[str], user: User, tmp_path: 
 
 
 @pytest.mark.covers("S14.1")
-@pytest.mark.parametrize("umask", [0o000, 0o777], ids="umask-{:03o}".format)
+@pytest.mark.parametrize("umask", [0o000, pytest.param(0o777, marks=pytest.mark.more)], ids="umask-{:03o}".format)
 def test_private_whatever_the_umask(umask: int, user: User) -> None:
     """As a user to whom the bits matter: root would not notice a home that its owner cannot enter."""
     need_root()

@@ -469,6 +469,7 @@ def test_a_server_that_is_killed_and_comes_back_has_all(tmp_path: Path) -> None:
         assert sorted(numbers) == [*range(1, 31)]
 
 
+@pytest.mark.more
 def test_an_outcome_is_unknown_when_nobody_can_tell(tmp_path: Path) -> None:
     with FirebaseServer(tmp_path) as server:
         url = server.url()
@@ -495,6 +496,7 @@ def test_an_outcome_is_unknown_when_nobody_can_tell(tmp_path: Path) -> None:
             assert len(values_of(store, "log")) == 2
 
 
+@pytest.mark.more
 def test_nobody_there_is_told(tmp_path: Path) -> None:
     with FirebaseServer() as server:
         url = server.url()
@@ -539,6 +541,7 @@ def test_a_stream_that_ends_again_and_again_leaves_no_gap(server: FirebaseServer
     assert [change.revision for change in found[1]] == [*range(1, 61)]
 
 
+@pytest.mark.more
 def test_without_a_stream_it_looks_now_and_then(server: FirebaseServer, url: str, store: Store) -> None:
     server.hook("fail", method="STREAM", path=place_of(url), times=1000, status=503)
     with closing(open_store(url)) as writer, store.watch(["c"], 0) as watch:

@@ -267,7 +267,7 @@ def test_a_port_that_is_not_the_hubs(hub: User) -> None:
 
 
 @pytest.mark.covers("T2.2")
-@pytest.mark.parametrize("how", ["option", "variable"])
+@pytest.mark.parametrize("how", ["option", pytest.param("variable", marks=pytest.mark.more)])
 def test_a_port_means_the_same_to_every_verb(how: str, hub: User) -> None:
     pid, right = status(hub)["pid"], status(hub)["port"]
     wrong = str(free_port())

@@ -209,7 +209,10 @@ mail.acknowledge, mail.hand_over = refusing(mail.acknowledge), refusing(mail.han
 
 @pytest.mark.covers("T1.6", "T3.5")
 @pytest.mark.parametrize("code", ["STORAGE_FULL", "LOCK_TIMEOUT", "TOO_BUSY", "REQUEST_TIMEOUT"])
-@pytest.mark.parametrize("options", [[], ["--exec", "./on-mail"]], ids=["printed", "for a command"])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param([], id="printed"), pytest.param(["--exec", "./on-mail"], id="for a command", marks=pytest.mark.more)],
+)
 def test_what_cannot_be_noted_for_now_is_waited_for(options: list[str], code: str, ann: User) -> None:
     """Nothing is lost, nothing is given out twice, and the listener lives on."""
     refuses = ann.folder / "refuses"

@@ -2,6 +2,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -72,6 +73,19 @@ MORE = ("commandline-files", "hubcommandline-sqlite", "zmq-sqlite", "http-sqlite
         "python-firebase")  # fmt: skip
 
 
+# These two take turns in `make test`, from test to test.
+IN_TURN = ("commandline-sqlite", "unix-sqlite")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        name, _, parameters = item.name.partition("[")
+        turn = [way for way in IN_TURN if way in parameters]
+        if turn and turn[0] != IN_TURN[crc32(name.encode()) % 2] and "test_same" not in item.nodeid:
+            item.add_marker(pytest.mark.more)
+
+
 @pytest.fixture(
     params=[
         pytest.param(way, id=way[1], marks=[pytest.mark.more] if way[1] in MORE else [])
@@ -122,7 +136,7 @@ def disk_shell(request: pytest.FixtureRequest, tmp_path: Path) -> CommandLine:
     return CommandLine(url_of(request.param, tmp_path))
 
 
-@pytest.fixture(params=["sqlite", "files", "hub"])
+@pytest.fixture(params=["sqlite", pytest.param("files", marks=pytest.mark.more), "hub"])
 def shell(request: pytest.FixtureRequest, tmp_path: Path, hub_of: Callable[[str], Hub]) -> CommandLine:
     """Processes, on every engine that outlives one, and with a hub that does what they are told to."""
     if request.param == "hub":

@@ -79,7 +79,13 @@ def test_check_acknowledges_what_it_printed(shell: CommandLine) -> None:
 
 @pytest.mark.covers("T1.6")
 @pytest.mark.parametrize("output", ["closed", "full", "unread"])
-@pytest.mark.parametrize("words", [["check", "ben"], ["check", "ben", "--json"]], ids=["text", "json"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["check", "ben"], id="text"),
+        pytest.param(["check", "ben", "--json"], id="json", marks=pytest.mark.more),
+    ],
+)
 def test_what_could_not_be_printed_stays_unread(
     shell: CommandLine, tmp_path: Path, output: str, words: list[str]
 ) -> None:

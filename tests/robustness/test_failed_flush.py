@@ -62,7 +62,8 @@ def test_power_cut_after_a_flush_that_failed_in_another_process(
 
 
 @pytest.mark.covers("S4")
-@pytest.mark.parametrize("many", [2, pytest.param(5, marks=pytest.mark.more)])
+@pytest.mark.more
+@pytest.mark.parametrize("many", [2, 5])
 @pytest.mark.parametrize("engine", POWER_ENGINES)
 def test_a_process_goes_on_once_its_flushes_work_again(
     engine: str, many: int, quick_path: Path, monkeypatch: pytest.MonkeyPatch
