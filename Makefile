@@ -1,7 +1,7 @@
 # Every target sets up .venv by itself; python3 with venv and pip is all it needs.
 
 PYTHON ?= python3
-JOBS ?= 5
+JOBS ?= 4
 AGENT_JOBS ?= 2
 
 PY := .venv/bin/python

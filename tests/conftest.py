@@ -1,11 +1,18 @@
 """Writes the requirements that the passing tests cover to $ACCORD_COVERED, and says what was skipped."""
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
+
+from tests.often import IS_MORE
+
+# Modules in which nearly every test starts a hub, or many commands.
+HEAVY = ("test_both_ways", "test_forwarding", "test_homes", "test_lifecycle", "test_mcp", "test_shellenv")
+WITH_PROCESSES = ("agents", "cli", "doors", "engines", "group", "hub", "install", "migrate", "operations", "robustness")
 
 # How long one example takes says more of what else the machine does than of accord.
 settings.register_profile("accord", deadline=None)
@@ -19,10 +26,31 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Covered(Path(file)))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not IS_MORE:
+        leave_to_more(items)
     for item in items:
         # User properties are the part of a report that travels from a worker.
         item.user_properties += [("covers", id) for mark in item.iter_markers("covers") for id in mark.args]
+
+
+def leave_to_more(items: list[pytest.Item]) -> None:
+    """Of a test that starts processes for three values or more, `make test` tries a third: another one in each test.
+
+    Of heavy modules it runs a third of the tests.
+    """
+    values = defaultdict(list)
+    for item in items:
+        module, _, test = item.nodeid.partition("[")[0].rpartition("::")
+        test = module if module.rpartition("/")[2].removesuffix(".py") in HEAVY else f"{module}::{test}"
+        if test.split("/")[1] in WITH_PROCESSES and not item.get_closest_marker("more"):
+            values[test].append(item)
+    for test, tried in values.items():
+        turn = crc32(test.encode())
+        for at, item in enumerate(tried):
+            if len(tried) >= 3 and (at + turn) % 3:
+                item.add_marker(pytest.mark.more)
 
 
 class Covered:

@@ -328,7 +328,10 @@ LONG = settings(max_examples=1000, stateful_step_count=50, print_blob=True)
 
 
 @pytest.mark.covers("S1", "S2")
-@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+@pytest.mark.parametrize(
+    "engine",
+    [pytest.param(engine, id=engine.name, marks=[pytest.mark.more] if engine.server else []) for engine in ENGINES],
+)
 def test_engine_does_what_the_model_does(engine: Engine, tmp_path: Path) -> None:
     compare(engine, tmp_path, SHORT)
 

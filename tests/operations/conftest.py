@@ -2,7 +2,6 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import pytest
 
@@ -71,19 +70,6 @@ def params(*names: str) -> list[Any]:
 # engines on servers promise to services is in their conformance.
 MORE = ("commandline-files", "hubcommandline-sqlite", "zmq-sqlite", "http-sqlite", "python-redis", "python-etcd",
         "python-firebase")  # fmt: skip
-
-
-# These two take turns in `make test`, from test to test.
-IN_TURN = ("commandline-sqlite", "unix-sqlite")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        name, _, parameters = item.name.partition("[")
-        turn = [way for way in IN_TURN if way in parameters]
-        if turn and turn[0] != IN_TURN[crc32(name.encode()) % 2] and "test_same" not in item.nodeid:
-            item.add_marker(pytest.mark.more)
 
 
 @pytest.fixture(
