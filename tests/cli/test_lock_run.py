@@ -238,6 +238,16 @@ def test_a_command_does_not_outlive_the_one_who_holds_its_lock(user: User, scrip
     until(lambda: not is_running(pid), "end of the command")
 
 
+@pytest.mark.parametrize("round", range(5))
+def test_a_command_that_kills_who_has_started_it_ends_too(user: User, round: int) -> None:
+    """However soon it does that."""
+    script = "echo $$ > pid; touch $0; kill -9 $PPID; exec sleep 60"
+    process = start(user, "sh", "-c", script, "made")
+    pid = pid_in(user.work / "pid")
+    process.communicate(timeout=20)
+    until(lambda: not is_running(pid), "end of the command")
+
+
 @pytest.mark.parametrize("ignored", ["", "trap '' 15;"])
 def test_what_it_leaves_in_the_background_ends_before_the_lock_is_released(user: User, ignored: str) -> None:
     script = f"({ignored} exec sleep 60) & echo $! > pid; touch $0; sleep 0.3; exit 3"

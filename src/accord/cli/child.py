@@ -57,10 +57,14 @@ class Child:
         """Start it; an OSError when there is no such program."""
         is_piped = stat.S_ISFIFO(os.fstat(1).st_mode)  # to somebody who may need the terminal as well
         self._terminal = _has_foreground() and not is_piped
-        self._process = subprocess.Popen(words, env=env, process_group=0, preexec_fn=self._take_terminal)
+        self._guard = _guard()  # before the command: this process may be killed as soon as that runs
+        try:
+            self._process = subprocess.Popen(words, env=env, process_group=0, preexec_fn=self._begin)
+        except BaseException:
+            self._dismiss_guard()
+            raise
         self._group = self._process.pid
         self._code: int | None = None
-        self._guard = _guard(self._group)
 
     def look(self) -> int | None:
         """Take note of what happened to it; its exit code once it ended, 128 and the signal where that ended it."""
@@ -86,11 +90,15 @@ class Child:
     def end(self) -> None:
         """End what is left of the group, if anything is: ask it to, and kill what is there after a while."""
         _end(self._group, self.look)
+        self._dismiss_guard()
+
+    def _dismiss_guard(self) -> None:
         os.write(self._guard, b".")
         os.close(self._guard)
 
-    def _take_terminal(self) -> None:
+    def _begin(self) -> None:
         """In the child, before the command: whoever reads from the terminal in the background is stopped."""
+        os.write(self._guard, b"%d " % os.getpid())
         self._give_terminal(os.getpid())
         signal.signal(signal.SIGTTOU, signal.SIG_DFL)
 
@@ -119,8 +127,11 @@ def _has_foreground() -> bool:
         return False
 
 
-def _guard(group: int) -> int:
-    """Start a process that ends the group when what is returned is closed, unless something is written there first."""
+def _guard() -> int:
+    """Start a process that ends a group when what is returned is closed, unless a dot was written there last.
+
+    The group's number is written there first.
+    """
     here, there = os.pipe()
     if os.fork() == 0:
         try:
@@ -128,8 +139,11 @@ def _guard(group: int) -> int:
             os.closerange(0, here)  # a lock that this process holds must end with it
             os.closerange(here + 1, 65536)
             signal.set_wakeup_fd(-1)
-            if not os.read(here, 1):
-                _end(group, lambda: None)
+            said = b""
+            while piece := os.read(here, 100):
+                said += piece
+            if said and not said.endswith(b"."):
+                _end(int(said), lambda: None)
         finally:
             os._exit(0)
     os.close(here)
