@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from tests.often import IS_MORE
 
+NOT_IN_MAKE_TEST = {"agents", "long", "more"}
 # Modules in which nearly every test starts a hub, or many commands.
 HEAVY = ("test_both_ways", "test_forwarding", "test_homes", "test_lifecycle", "test_mcp", "test_shellenv")
 WITH_PROCESSES = ("agents", "cli", "doors", "engines", "group", "hub", "install", "migrate", "operations", "robustness")
@@ -32,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         leave_to_more(items)
     for item in items:
         # User properties are the part of a report that travels from a worker.
-        item.user_properties += [("covers", id) for mark in item.iter_markers("covers") for id in mark.args]
+        item.user_properties += [("covers", id) for id in ids_of(item)]
 
 
 def leave_to_more(items: list[pytest.Item]) -> None:
@@ -46,11 +47,23 @@ def leave_to_more(items: list[pytest.Item]) -> None:
         test = module if module.rpartition("/")[2].removesuffix(".py") in HEAVY else f"{module}::{test}"
         if test.split("/")[1] in WITH_PROCESSES and not item.get_closest_marker("more"):
             values[test].append(item)
-    for test, tried in values.items():
+    left = []
+    for test, each in values.items():
         turn = crc32(test.encode())
-        for at, item in enumerate(tried):
-            if len(tried) >= 3 and (at + turn) % 3:
-                item.add_marker(pytest.mark.more)
+        left += [item for at, item in enumerate(each) if len(each) >= 3 and (at + turn) % 3]
+    tried = [
+        item for item in set(items) - set(left) if not NOT_IN_MAKE_TEST & {mark.name for mark in item.iter_markers()}
+    ]
+    proved = {id for item in tried for id in ids_of(item)}
+    for item in left:
+        if proved.issuperset(ids_of(item)):
+            item.add_marker(pytest.mark.more)
+        proved.update(ids_of(item))
+
+
+def ids_of(item: pytest.Item) -> set[object]:
+    """The requirements that it proves."""
+    return {id for mark in item.iter_markers("covers") for id in mark.args}
 
 
 class Covered:
