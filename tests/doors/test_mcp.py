@@ -570,7 +570,7 @@ def test_the_pipe_of_a_session_speaks_under_its_name(home: Home) -> None:
 
 def session_of(home: Home, event: str, pid: int, project: str) -> None:
     """What a program of an agent tells accord by a hook."""
-    given = json.dumps({"session_id": project, "cwd": f"/work/{project}", "hook_event_name": "SessionStart"})
+    given = json.dumps({"session_id": project, "cwd": f"/projects/{project}", "hook_event_name": "SessionStart"})
     env = {**home.user.env, "CLAUDE_PID": str(pid)}
     words = [ACCORD, "hook", event, "--brain", "claude"]
     subprocess.run(words, input=given.encode(), env=env, capture_output=True, check=True)
